@@ -1,0 +1,3 @@
+module benchrun
+
+go 1.26

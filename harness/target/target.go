@@ -1,0 +1,94 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"benchrun/runtime/timeline"
+	"benchrun/workloads/spec"
+)
+
+// ErrUnsupported marks what a target cannot do; the trial's outcome is then
+// "unsupported", never a number.
+var ErrUnsupported = errors.New("not supported by this target")
+
+// Target can run jobs.
+type Target interface {
+	// Name is the word of the workload file: embedded, process, flink.
+	Name() string
+	// Version names the system under test, for provenance.
+	Version() string
+	// Start brings up a fresh cluster and submits the job. The job's events go
+	// to log, whose origin is the trial's start. The caller must Close the job,
+	// also when a later step fails.
+	Start(ctx context.Context, r Request, log *timeline.Log) (Job, error)
+}
+
+// Request is all that a target needs for one trial.
+type Request struct {
+	Workload *spec.Workload // with the cell's values put in; parallelism and options resolved
+	Dir      string         // the trial's own folder: checkpoints, spill, committed output
+	Seed     uint64         // of this block: drives everything random in the job
+}
+
+// Job is one running job on its own cluster. Its methods may be called from
+// one goroutine at a time, except Status, Done and Close.
+type Job interface {
+	// Options are the values that the running tasks use, by Flink's keys, typed
+	// (bool, int64, float64, string for durations, sizes and names).
+	Options() map[string]any
+	// Inject disturbs the job. It adds the fault event to the timeline at the
+	// instant it acts and returns that stamp. It does not wait for recovery.
+	Inject(ctx context.Context, f Fault) (t0 time.Duration, err error)
+	// Savepoint takes one and returns its path; with stop the job ends FINISHED.
+	Savepoint(ctx context.Context, stop bool) (path string, err error)
+	// Finish lets sources end (unbounded ones stop), waits for the final
+	// checkpoint and all commits, and returns what came out.
+	Finish(ctx context.Context) (*Output, error)
+	// Cancel stops the job at once, without an outcome.
+	Cancel(ctx context.Context) error
+	// Status is a cheap look at the counters that no event carries.
+	Status() Status
+	// Done is closed when the job has reached a terminal state; Err tells why.
+	Done() <-chan struct{}
+	Err() error
+	// Close stops everything and waits until it is gone. Idempotent.
+	Close() error
+}
+
+// Fault is one disturbance. Kind is the word of the workload file; the other
+// fields are set as that kind needs them, random choices already made.
+type Fault struct {
+	Step         string // name of the step, goes into the event's detail
+	Kind         string
+	Parallelism  map[string]int // rescale: vertex -> parallelism
+	Vertex       string         // fail-task
+	Subtask      int            // fail-task
+	Worker       int            // kill-worker, freeze-worker: index among live workers that run a task
+	For          time.Duration  // freeze-worker, fail-storage
+	ReplaceAfter time.Duration  // kill-worker; < 0: never
+	StorageKind  string         // fail-storage: error, slow, full, torn
+}
+
+// Status holds running counters.
+type Status struct {
+	SinkRecords      int64   // records that arrived at sinks, duplicates of replays included
+	WorkersWithTasks int     // live workers that run at least one task of the job
+	InFlightBytes    int64   // bytes queued in channels now
+	RestoredShare    float64 // of the in-flight bytes being restored, the part already processed; 1 when none
+	NetBytes         int64   // counted at the sockets between workers
+}
+
+// Output is what the finished job produced, for the proof of correctness.
+type Output struct {
+	// Proved is false for a job whose only sinks discard.
+	Proved         bool
+	Received       int64 // arrivals at verifying sinks, or records in committed files
+	Expected       int64 // records that must arrive, from the sources' final positions
+	Lost           int64
+	Duplicated     int64
+	OutOfOrder     int64
+	Digest         string
+	ExpectedDigest string
+}
