@@ -1,0 +1,22 @@
+// Package result is what a run leaves on disk: the types of its files, a
+// writer that makes every finished trial durable at once, and a reader.
+//
+// A run folder holds
+//
+//	run.json             Run; replaced atomically when the state changes
+//	trials.jsonl         one Trial a line, appended and synced
+//	events/<trial>.jsonl one Event a line, the timeline of a trial
+//	logs/<trial>.txt     output of a trial
+//	tmp/<trial>/         checkpoints and spill while the trial runs
+//	summary.json         Summary
+//
+// Folder owns a run folder for writing and holds a lock on it; there is one
+// writer at a time. Load reads a folder without a lock, also while it is being
+// written: a last line without its end is skipped with a warning.
+//
+// The names in the files are a public format: fields are added, never renamed.
+// A number that is not known is absent, never 0 and never NaN.
+//
+// The package imports nothing else of this module, so that old results stay
+// readable whatever the engine becomes.
+package result

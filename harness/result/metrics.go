@@ -1,0 +1,61 @@
+package result
+
+import "strings"
+
+// Better is the direction in which a metric improves.
+type Better string
+
+// Directions.
+const (
+	Lower   Better = "lower"
+	Higher  Better = "higher"
+	Neutral Better = "none"
+)
+
+// Metric describes one metric.
+type Metric struct {
+	Name       string
+	Unit       string // s, B, records, records/s, ratio
+	Better     Better
+	Resolution float64 // differences below it mean nothing
+	PerFault   bool    // counted from a fault's t0; else over the whole trial
+	Help       string
+}
+
+var metrics = []Metric{
+	{"detect_s", "s", Lower, 1e-6, true, "from the fault to the moment at which the master knows of it"},
+	{"time_to_deploying_s", "s", Lower, 1e-6, true, "from the fault to the first task of the new execution being deployed"},
+	{"time_to_initializing_s", "s", Lower, 1e-6, true, "from the fault to the last task being INITIALIZING, that is, about to restore its state"},
+	{"time_to_running_s", "s", Lower, 1e-6, true, "from the fault to the last task being RUNNING. What RUNNING means depends on the recovery path: with neither R nor D it comes early and the first checkpoint late; with R alone when all restored data are processed; with D at once. Read it beside time_to_drained_s and time_to_first_checkpoint_s"},
+	{"time_to_first_output_s", "s", Lower, 1e-6, true, "from the fault to the first record of the new execution at a sink"},
+	{"time_to_first_checkpoint_trigger_s", "s", Lower, 1e-6, true, "from the fault to the trigger of the first checkpoint that completes after it"},
+	{"time_to_first_checkpoint_s", "s", Lower, 1e-6, true, "from the fault to the first new checkpoint being durable and complete: from here on a second failure costs no progress. It counts only if every task of the new execution took its own snapshot"},
+	{"time_to_drained_s", "s", Lower, 1e-6, true, "from the fault to the last record restored from in-flight data being processed; equal to time_to_running_s if nothing was in flight"},
+	{"time_to_caught_up_s", "s", Lower, 1e-6, true, "from the fault to the start of 2 s in which the lag of the rated sources stayed within 1.1 times its maximum of the 5 s before the fault"},
+	{"restored_inflight_bytes", "B", Neutral, 1, true, "record bytes of the restored checkpoint's in-flight data, each counted once"},
+	{"restored_bytes", "B", Lower, 1, true, "all bytes of in-flight data read by the recovering tasks, replicas counted"},
+	{"filtered_out_bytes", "B", Neutral, 1, true, "bytes read and thrown away because the records belong to another subtask"},
+	{"spilled_bytes", "B", Lower, 1, true, "bytes written to disk because the restored data did not fit in memory"},
+	{"first_checkpoint_inflight_bytes", "B", Lower, 1, true, "in-flight bytes held by the first checkpoint after the fault"},
+	{"inflight_inflation", "ratio", Lower, 0.001, true, "in-flight bytes of the first checkpoint after the fault over those restored"},
+	{"reprocessed_records", "records", Lower, 1, true, "records processed twice because they came after the restored checkpoint"},
+	{"throughput_records_per_s", "records/s", Higher, 1, false, "records that left the sources per second, from the first checkpoint to the first fault, else to the finish"},
+	{"makespan_s", "s", Lower, 1e-6, false, "batch: from submission to the end of the job"},
+}
+
+// Metrics lists every metric, in the order of tables.
+func Metrics() []Metric { return append([]Metric(nil), metrics...) }
+
+// LookupMetric finds a metric by its name; the name of a later fault's metric,
+// step.metric, finds the metric.
+func LookupMetric(name string) (Metric, bool) {
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		name = name[i+1:]
+	}
+	for _, m := range metrics {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Metric{}, false
+}

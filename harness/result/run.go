@@ -1,0 +1,117 @@
+package result
+
+import "time"
+
+// Schema is the version of the files that this package writes.
+const Schema = 1
+
+// State is where a run stands.
+type State string
+
+// States of a run.
+const (
+	Running     State = "running"
+	Complete    State = "complete"
+	Interrupted State = "interrupted"
+)
+
+// Run is the content of run.json: all that is needed to repeat the run and to
+// judge its trials.
+type Run struct {
+	Schema    int               `json:"schema"`
+	Run       string            `json:"run"` // the folder's name
+	State     State             `json:"state"`
+	Tool      Tool              `json:"tool"`
+	Builds    map[string]Build  `json:"builds"`
+	BaseBuild string            `json:"base_build,omitempty"` // the first --build
+	Command   []string          `json:"command"`
+	Overrides []string          `json:"overrides"`           // of --set, KEY=VALUE, in order
+	Reference string            `json:"reference,omitempty"` // cell that pairs are against; empty: the first
+	Settings  Settings          `json:"settings"`
+	Workloads []Workload        `json:"workloads"`
+	Seed      uint64            `json:"seed"`
+	Plan      Plan              `json:"plan"`
+	Machine   Machine           `json:"machine"`
+	Targets   map[string]string `json:"targets"` // name -> version
+	Started   time.Time         `json:"started"`
+	Ended     *time.Time        `json:"ended,omitempty"`
+}
+
+// Tool is the program that wrote the run.
+type Tool struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"`
+	Dirty    bool   `json:"dirty"`
+	Go       string `json:"go"`
+}
+
+// Build is one executable that ran trials.
+type Build struct {
+	Path     string `json:"path"`
+	SHA256   string `json:"sha256"`
+	Revision string `json:"revision"`
+}
+
+// Settings are the flags of the run that a resumed run takes over. Nil or
+// empty means the workload file's value.
+type Settings struct {
+	Repeats *int   `json:"repeats,omitempty"`
+	Warmup  *int   `json:"warmup,omitempty"`
+	Only    string `json:"only,omitempty"`
+	Target  string `json:"target,omitempty"`
+	Quick   bool   `json:"quick,omitempty"`
+}
+
+// Workload is one file as it was when the run started.
+type Workload struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Primary     string   `json:"primary"` // metric that a gate judges
+	File        string   `json:"file"`
+	SHA256      string   `json:"sha256"`
+	Text        string   `json:"text"`
+	// Thresholds holds the absolute limits, by the cells they are for.
+	Thresholds map[string][]string `json:"thresholds,omitempty"`
+	// Inert lists groups of cells that the options' own rules make alike.
+	Inert [][]string `json:"inert,omitempty"`
+}
+
+// Plan is what the run is to do.
+type Plan struct {
+	Cells  []Cell `json:"cells"`
+	Trials int    `json:"trials"`
+	Order  []Slot `json:"order"`
+}
+
+// Cell is one combination of a workload's matrix.
+type Cell struct {
+	Workload string         `json:"workload"`
+	Cell     string         `json:"cell"`
+	Flags    map[string]any `json:"flags"`
+}
+
+// Slot is one planned trial.
+type Slot struct {
+	Workload string `json:"workload"`
+	Cell     string `json:"cell"`
+	Build    string `json:"build"`
+	Block    int    `json:"block"`
+	Warmup   bool   `json:"warmup"`
+}
+
+// Machine describes the host. What could not be read is absent.
+type Machine struct {
+	Hostname          string             `json:"hostname,omitempty"`
+	OS                string             `json:"os,omitempty"`
+	Arch              string             `json:"arch,omitempty"`
+	CPUModel          string             `json:"cpu_model,omitempty"`
+	Cores             int                `json:"cores,omitempty"`
+	MemoryBytes       int64              `json:"memory_bytes,omitempty"`
+	Kernel            string             `json:"kernel,omitempty"`
+	CgroupCPUs        float64            `json:"cgroup_cpus,omitempty"`
+	CgroupMemoryBytes int64              `json:"cgroup_memory_bytes,omitempty"`
+	Governor          string             `json:"governor,omitempty"`
+	Load1             *float64           `json:"load1,omitempty"` // at the run's start
+	Probes            map[string]float64 `json:"probes,omitempty"`
+}
