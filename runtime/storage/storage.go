@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -115,6 +116,24 @@ func Open(rawURL string) (Store, error) {
 		return nil, fmt.Errorf("storage URL %q: s3:// comes with a later version; use file:// or mem://", rawURL)
 	}
 	return nil, fmt.Errorf("storage URL %q: unknown scheme %q; known are file and mem", rawURL, scheme)
+}
+
+// OpenExisting is Open for a store that must be there already: a directory
+// that does not exist is fs.ErrNotExist instead of being made.
+func OpenExisting(rawURL string) (Store, error) {
+	dir := rawURL
+	if scheme, _, isURL := strings.Cut(rawURL, "://"); isURL {
+		dir = ""
+		if u, err := url.Parse(rawURL); err == nil && strings.EqualFold(scheme, "file") {
+			dir = filepath.FromSlash(u.Path)
+		}
+	}
+	if dir != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("storage: %w", err)
+		}
+	}
+	return Open(rawURL)
 }
 
 // Places where a stream's life can be made to go wrong; the subject is its
