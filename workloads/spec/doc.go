@@ -1,0 +1,16 @@
+// Package spec reads workload files: one TOML file that describes a job, a
+// cluster, a scenario and a matrix of options.
+//
+// Reading is strict. Every problem of a file is reported at once, each with
+// its position, the offending key and value, and the nearest right thing; see
+// Problem. A File that loads without a problem resolves to one Workload for
+// each cell of its matrix, fully typed and checked.
+//
+// The stages are
+//
+//	text -> tree of nodes with positions -> overrides -> (per cell: axis values) -> Workload -> checks
+//
+// so overrides and axis values are checked exactly like what stands in the
+// file. The package describes operators (Operators) but does not run them; it
+// knows nothing of targets beyond the names that the format allows.
+package spec

@@ -1,0 +1,139 @@
+package spec
+
+// Kind is the role of an operator in a job.
+type Kind string
+
+// Kinds of operators.
+const (
+	Source    Kind = "source"
+	Transform Kind = "transform"
+	TwoInput  Kind = "two-input"
+	Sink      Kind = "sink"
+)
+
+// Inputs is the number of inputs that an operator of the kind has.
+func (k Kind) Inputs() int {
+	switch k {
+	case Source:
+		return 0
+	case TwoInput:
+		return 2
+	}
+	return 1
+}
+
+// Operator describes one operator of the catalogue.
+type Operator struct {
+	Name   string
+	Kind   Kind
+	Keyed  bool // needs its input partitioned by key
+	Proves bool // a sink that shows what arrived
+	Params []Param
+	Later  string // what it needs that comes with a later version
+	Help   string
+}
+
+// Param describes one parameter of an operator.
+type Param struct {
+	Name     string
+	Type     ParamType
+	Default  string // as in a workload file; empty with Required or where absence means something
+	Required bool
+	Help     string
+}
+
+// ParamType is the type of a parameter's value.
+type ParamType string
+
+// Types of parameters.
+const (
+	ParamRate     ParamType = "rate"
+	ParamCount    ParamType = "whole number"
+	ParamFloat    ParamType = "number"
+	ParamSize     ParamType = "size"
+	ParamDuration ParamType = "duration"
+	ParamBool     ParamType = "bool"
+	ParamString   ParamType = "string"
+	ParamStrings  ParamType = "list of strings"
+)
+
+// MinRecordSize is the smallest record-size: the serialised header of a record
+// without any payload.
+const MinRecordSize = 64
+
+var (
+	costParams = []Param{
+		{Name: "cost", Type: ParamDuration, Default: "0s", Help: "time that each record takes, recovered records included"},
+		{Name: "cost-kind", Type: ParamString, Default: "wait", Help: "wait: the time is slept off; cpu: the time is burnt"},
+	}
+	stateParam = Param{Name: "state-size", Type: ParamSize, Default: "0B", Help: "bytes of state per key, filled with a pattern that is checked at restore"}
+)
+
+func transform(name, help string, params ...Param) Operator {
+	return Operator{Name: name, Kind: Transform, Params: append(params, costParams...), Help: help}
+}
+
+func keyed(o Operator) Operator {
+	o.Keyed = true
+	o.Params = append(o.Params, stateParam)
+	return o
+}
+
+func twoInput(name, help string) Operator {
+	return Operator{Name: name, Kind: TwoInput, Params: append([]Param(nil), costParams...), Help: help}
+}
+
+func sink(name, help string, proves bool, params ...Param) Operator {
+	return Operator{Name: name, Kind: Sink, Proves: proves, Params: append(params, costParams...), Help: help}
+}
+
+var operators = []Operator{
+	{Name: "sequence", Kind: Source, Help: "numbers 0, 1, 2, ... with a key and a payload; event time is the number in ms", Params: []Param{
+		{Name: "rate", Type: ParamRate, Help: "records per second of the whole vertex, such as \"50000/s\", on schedule whatever the job does; without it: as fast as it goes"},
+		{Name: "records", Type: ParamCount, Default: "0", Help: "records of the whole vertex; 0: unbounded"},
+		{Name: "record-size", Type: ParamSize, Default: "128B", Help: "serialised bytes of a record"},
+		{Name: "keys", Type: ParamCount, Default: "1000", Help: "distinct keys"},
+		{Name: "key-skew", Type: ParamFloat, Default: "0", Help: "exponent of a bounded Zipf distribution of the keys; 0: uniform"},
+		{Name: "splits", Type: ParamCount, Default: "64", Help: "splits; split s of S emits s, s+S, s+2S, ..."},
+	}},
+	{Name: "lines", Kind: Source, Help: "the lines of text files", Params: []Param{
+		{Name: "paths", Type: ParamStrings, Required: true, Help: "patterns of files; ** stands for any number of folders"},
+		{Name: "loop", Type: ParamBool, Default: "false", Help: "start over when all files were read"},
+	}},
+	transform("map", "passes each record on"),
+	transform("filter", "passes a share of the records on, chosen by their number",
+		Param{Name: "keep", Type: ParamFloat, Default: "0.5", Help: "share that passes, 0 to 1"}),
+	transform("flat-map", "emits several copies of each record",
+		Param{Name: "fan-out", Type: ParamCount, Default: "2", Help: "copies"}),
+	transform("split-words", "cuts lines into words; the word is the key"),
+	keyed(transform("keyed-sum", "running sum of the numbers by key")),
+	keyed(transform("count-by-key", "running count by key")),
+	keyed(transform("window-sum", "sum by key and tumbling window of event time",
+		Param{Name: "size", Type: ParamDuration, Default: "1s", Help: "width of a window in event time"})),
+	keyed(twoInput("join", "pairs the records of both inputs with equal key and number, each pair once")),
+	twoInput("co-map", "passes the records of both inputs on"),
+	twoInput("broadcast-map", "passes the records of input 1 on, with a state that input 2 broadcasts"),
+	{Name: "sort", Kind: Transform, Params: costParams, Later: "batch mode", Help: "sorts by key (batch)"},
+	sink("verify-sink", "counts every arrival and keeps what it saw as checkpointed state", true),
+	sink("file-sink", "writes files with two-phase commit; verified by reading what was committed", true,
+		Param{Name: "path", Type: ParamString, Default: "", Help: "folder of the files; default: inside the trial's folder"}),
+	sink("discard", "throws records away; proves nothing", false),
+}
+
+// Operators lists the catalogue in the order of the documentation.
+func Operators() []Operator { return append([]Operator(nil), operators...) }
+
+// LookupOperator finds an operator by its name.
+func LookupOperator(name string) (Operator, bool) {
+	for _, o := range operators {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return Operator{}, false
+}
+
+// Partitioners lists the legal partitioners of an edge.
+func Partitioners() []string {
+	return []string{"hash", "rebalance", "rescale", "forward", "broadcast", "shuffle", "global", "custom"}
+}
