@@ -38,6 +38,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
 // Write writes the blocks of all key groups and returns their places, one a
 // group, in order. It writes in large pieces.
 func (s *Snapshot) Write(w io.Writer) ([]GroupOffset, error) {

@@ -1,6 +1,9 @@
 package state
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // entry names a value within a group.
 type entry struct {
@@ -10,19 +13,18 @@ type entry struct {
 // index finds the number of an entry by its key and namespace.
 type index struct {
 	slots   []uint32 // entry number + 1, 0 = free; the length is a power of two
-	shift   uint8    // 64 - log2(len(slots))
 	entries []entry
 	epoch   uint32 // entries up to here are this owner's alone since that snapshot
 }
 
 const minSlots = 8
 
-// slot is where the probe for an entry begins. Keys of one group agree in
-// their key-group hash, so this is another one.
-func (x *index) slot(key, ns uint64) uint64 {
-	h := key ^ ns*0xff51afd7ed558ccd
-	h ^= h >> 32
-	return h * 0x9e3779b97f4a7c15 >> (x.shift & 63)
+// slot is where the probe for an entry begins. The keys of one group share a
+// value of the key-group hash, whatever that is, so all bits are mixed: both
+// halves of the product depend on all of key and namespace.
+func slot(key, ns uint64) uint64 {
+	hi, lo := bits.Mul64(key^0x2d358dccaa6c78a5, ns^0x8bb84b93962eacc9)
+	return hi ^ lo
 }
 
 // find gives the number of an entry, or -1.
@@ -31,7 +33,7 @@ func (x *index) find(key, ns uint64) int {
 		return -1
 	}
 	mask := uint64(len(x.slots) - 1)
-	for i := x.slot(key, ns); ; i++ {
+	for i := slot(key, ns); ; i++ {
 		s := x.slots[i&mask]
 		if s == 0 {
 			return -1
@@ -55,7 +57,7 @@ func (x *index) add(key, ns uint64) int {
 
 func (x *index) insert(key, ns uint64, s uint32) {
 	mask := uint64(len(x.slots) - 1)
-	i := x.slot(key, ns)
+	i := slot(key, ns)
 	for x.slots[i&mask] != 0 {
 		i++
 	}
@@ -64,10 +66,6 @@ func (x *index) insert(key, ns uint64, s uint32) {
 
 func (x *index) rehash(size int) {
 	x.slots = make([]uint32, size)
-	x.shift = 64
-	for s := size; s > 1; s >>= 1 {
-		x.shift--
-	}
 	for i, e := range x.entries {
 		x.insert(e.key, e.ns, uint32(i+1))
 	}
@@ -97,7 +95,7 @@ func (x *index) remove(n int, shared bool) {
 // slotOf finds the slot that holds s, which is the slot of e.
 func (x *index) slotOf(e entry, s uint32) uint64 {
 	mask := uint64(len(x.slots) - 1)
-	i := x.slot(e.key, e.ns)
+	i := slot(e.key, e.ns)
 	for x.slots[i&mask] != s {
 		i++
 	}
@@ -115,7 +113,7 @@ func (x *index) free(hole uint64) {
 			break
 		}
 		e := x.entries[s-1]
-		home := x.slot(e.key, e.ns) & mask
+		home := slot(e.key, e.ns) & mask
 		// The entry may move to the hole unless its home lies in (hole, i].
 		if (i-home)&mask >= (i-hole)&mask {
 			x.slots[hole] = s

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 )
 
@@ -55,7 +54,7 @@ func (b *Backend) restoreBlock(group int, block []byte) error {
 	if string(block[:2]) != blockMagic {
 		return corrupt("it begins with %q, not with %q", block[:2], blockMagic)
 	}
-	if got, want := crc32.Checksum(body, castagnoli), binary.LittleEndian.Uint32(block[len(body):]); got != want {
+	if got, want := checksum(body), binary.LittleEndian.Uint32(block[len(body):]); got != want {
 		return corrupt("checksum %08x does not match the recorded %08x", got, want)
 	}
 	if v := binary.LittleEndian.Uint16(block[2:]); v != blockVersion {
