@@ -1,0 +1,355 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"benchrun/runtime/options"
+)
+
+var namePattern = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+// decoder turns a tree, with one cell's values in it, into a Workload. It
+// remembers the nodes of vertices, edges and steps for the checks after it.
+type decoder struct {
+	r    *reporter
+	file string
+	dir  string
+	w    *Workload
+
+	root      *node
+	vertices  []*section // of w.Vertices, same order
+	edges     []*section
+	steps     []*section // of w.Steps; a repeat shares its origin's
+	optionsAt map[string]*node
+}
+
+func (d *decoder) decode(root *node) *Workload {
+	d.root = root
+	d.w = &Workload{File: d.file, Dir: d.dir}
+	s := d.r.section(root, "")
+	if v := s.value("schema"); v == nil {
+		d.r.add(span{src: root.at.src}.problem("schema", "", "is missing", "the first line is: schema = 1"))
+	} else if x, ok := v.scalar.(int64); !ok {
+		s.fail("schema", "must be a whole number, not "+v.typeName(), "write schema = 1")
+	} else if x != 1 {
+		s.fail("schema", "this version reads schema 1", "")
+	}
+	d.w.Name = s.str("name", "")
+	switch {
+	case !s.has("name"):
+		d.r.add(span{src: root.at.src}.problem("name", "", "is missing", `give the workload a name such as name = "my-job"`))
+	case !namePattern.MatchString(d.w.Name):
+		if _, ok := root.get("name").scalar.(string); ok {
+			s.fail("name", "must consist of a-z, 0-9 and -", "")
+		}
+	case len(d.w.Name) > 100:
+		s.fail("name", "must not be longer than 100 characters", "")
+	}
+	d.w.Description = s.str("description", "")
+	d.w.Tags = s.strings("tags")
+	d.run(s.value("run"))
+	d.workload(s.value("workload"))
+	d.cluster(s.value("cluster"))
+	d.options(s.value("options"))
+	s.value("matrix") // read by the matrix
+	s.value("matrix-exclude")
+	s.value("matrix-include")
+	d.scenario(s.value("scenario"))
+	d.thresholds(s.value("thresholds"))
+	s.close()
+	return d.w
+}
+
+func (d *decoder) run(n *node) {
+	s := d.r.section(n, "run")
+	d.w.Run = Run{
+		Repeats:        int(s.integer("repeats", 5, 1, 10000)),
+		Warmup:         int(s.integer("warmup", 1, 0, 1000)),
+		Seed:           uint64(s.integer("seed", 1, 0, math.MaxInt64)),
+		TrialTimeout:   s.duration("trial-timeout", 5*time.Minute, time.Second),
+		IncludeInvalid: s.boolean("include-invalid", false),
+	}
+	def := "time_to_first_checkpoint_s"
+	if d.root.get("workload").get("mode") != nil && d.root.get("workload").get("mode").scalar == "batch" {
+		def = "makespan_s"
+	}
+	d.w.Run.Primary = s.str("primary", def)
+	s.close()
+}
+
+func (d *decoder) cluster(n *node) {
+	s := d.r.section(n, "cluster")
+	c := &d.w.Cluster
+	c.Target = s.word("target", "embedded", []string{"embedded", "process", "flink"})
+	c.Workers = int(s.integer("workers", 2, 1, 10000))
+	c.SlotsPerWorker = int(s.integer("slots-per-worker", 8, 1, 100000))
+	c.BufferSize = s.size("buffer-size", 32<<10, 1<<10)
+	if c.BufferSize > 1<<30 {
+		s.fail("buffer-size", "must be at most 1GiB", "")
+		c.BufferSize = 32 << 10
+	}
+	c.NetworkMemory = s.size("network-memory", 64<<20, 1)
+	c.BuffersPerChannel = int(s.integer("buffers-per-channel", 2, 0, 1<<20))
+	c.FloatingBuffersPerGate = int(s.integer("floating-buffers-per-gate", 8, 0, 1<<20))
+	c.MaxBuffersPerChannel = int(s.integer("max-buffers-per-channel", int64(max(10, c.BuffersPerChannel)), 1, 1<<20))
+	c.OverdraftBuffersPerGate = int(s.integer("overdraft-buffers-per-gate", 5, 0, 1<<20))
+	c.StateBackend = s.word("state-backend", "heap", []string{"heap", "lsm"})
+	c.Storage = s.str("storage", "")
+	if c.MaxBuffersPerChannel < c.BuffersPerChannel {
+		s.fail("max-buffers-per-channel", fmt.Sprintf("must be at least buffers-per-channel, which is %d", c.BuffersPerChannel), "")
+	}
+	if c.BuffersPerChannel == 0 && c.FloatingBuffersPerGate == 0 {
+		s.fail("floating-buffers-per-gate", "must be at least 1 while buffers-per-channel is 0: nothing could be received", "")
+	}
+	switch c.Target {
+	case "process", "flink":
+		s.fail("target", fmt.Sprintf("the target %q comes with a later version", c.Target), `write "embedded"`)
+	}
+	if c.StateBackend == "lsm" {
+		s.fail("state-backend", `the state backend "lsm" comes with a later version`, `write "heap"`)
+	}
+	d.storage(s)
+	s.close()
+}
+
+func (d *decoder) storage(s *section) {
+	c := &d.w.Cluster
+	scheme, rest, found := strings.Cut(c.Storage, "://")
+	switch {
+	case c.Storage == "":
+	case !found:
+		s.fail("storage", "must be a URL such as \"file:///data/checkpoints\"", "")
+	case scheme == "s3":
+		s.fail("storage", "storage in s3:// comes with a later version", `write a file:// URL, or "" for the trial's own folder`)
+	case scheme == "mem":
+	case scheme != "file":
+		s.fail("storage", fmt.Sprintf("unknown kind of storage %q", scheme), "file://, mem:// or \"\"")
+	case rest == "":
+		s.fail("storage", "names no folder", "")
+	case !filepath.IsAbs(rest):
+		c.Storage = "file://" + filepath.Join(d.dir, rest)
+	}
+}
+
+// flatten turns nested tables into dotted keys, so that an option may stand
+// with or without quotes.
+func flatten(n *node, prefix string, into map[string]*node, order *[]string, r *reporter) {
+	for _, k := range n.keys {
+		v := n.table[k]
+		full := k
+		if prefix != "" {
+			full = prefix + "." + k
+		}
+		if v.form == tableForm {
+			flatten(v, full, into, order, r)
+			continue
+		}
+		if into[full] != nil {
+			r.add(v.keyAt.problem(quoteSegment(full), "", "is defined twice", ""))
+			continue
+		}
+		into[full] = v
+		*order = append(*order, full)
+	}
+}
+
+func (d *decoder) options(n *node) {
+	d.optionsAt = map[string]*node{}
+	if n == nil {
+		return
+	}
+	s := d.r.section(n, "options")
+	if s.n == nil {
+		return
+	}
+	var order []string
+	flatten(n, "", d.optionsAt, &order, d.r)
+	raw := map[string]any{}
+	for _, k := range order {
+		v := d.optionsAt[k]
+		switch {
+		case v.form == listForm:
+			d.r.add(v.at.problem("options."+quoteSegment(k), v.show(), "must be one value, not a list", "lists of values go under [matrix]"))
+		default:
+			raw[k] = v.scalar
+			if o, ok := v.scalar.(other); ok {
+				raw[k] = string(o)
+			}
+		}
+	}
+	if p, ok := raw[options.RecoveryPath.Key()].(string); ok && p != "" {
+		raw[options.RecoveryPath.Key()] = d.absolute(strings.TrimPrefix(p, "file://"))
+	}
+	values, errs := options.Parse(raw)
+	for _, err := range errs {
+		e := err.(*options.Error)
+		v := d.optionsAt[e.Key]
+		at := v.at
+		if _, known := options.Lookup(e.Key); !known {
+			at = v.keyAt
+		}
+		d.r.add(at.problem("options."+quoteSegment(e.Key), v.show(), e.Message, e.Hint))
+	}
+	d.w.Options = values
+}
+
+func (d *decoder) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(d.dir, path)
+}
+
+func (d *decoder) workload(n *node) {
+	s := d.r.section(n, "workload")
+	if n == nil {
+		d.r.add(span{src: d.root.at.src}.problem("workload", "", "is missing", "a job needs at least [[workload.vertex]] and [[workload.edge]]"))
+	}
+	d.w.Mode = s.word("mode", "streaming", []string{"streaming", "batch"})
+	if d.w.Mode == "batch" {
+		s.fail("mode", "batch mode comes with a later version", `write "streaming"`)
+	}
+	d.w.Parallelism = int(s.integer("parallelism", 1, 1, 1<<15))
+	d.w.MaxParallelism = int(s.integer("max-parallelism", 128, 1, 1<<15))
+	if d.w.Parallelism > d.w.MaxParallelism {
+		s.fail("parallelism", fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
+	}
+	nodes := s.tables("vertex")
+	for i, v := range nodes {
+		d.vertex(v, i)
+	}
+	if n != nil && len(nodes) == 0 && !s.has("vertex") {
+		s.fail("vertex", "is missing: the job has no operators", "write [[workload.vertex]]")
+	}
+	for i, v := range s.tables("edge") {
+		d.edge(v, i)
+	}
+	s.close()
+}
+
+func (d *decoder) vertex(n *node, i int) {
+	s := d.r.section(n, fmt.Sprintf("workload.vertex.%d", i+1))
+	v := Vertex{ID: s.str("id", "")}
+	if v.ID != "" {
+		s.path = "workload.vertex." + quoteSegment(v.ID)
+	}
+	switch {
+	case !s.has("id"):
+		s.fail("id", "is missing", "")
+	case v.ID == "":
+		s.fail("id", "must not be empty", "")
+	case strings.ContainsAny(v.ID, "/,= \t\n\"'"):
+		s.fail("id", "must not contain spaces, quotes or any of / , =", "")
+	}
+	for j, o := range d.w.Vertices {
+		if o.ID == v.ID && v.ID != "" {
+			first := d.vertices[j].n.get("id").at.problem("", "", "", "")
+			s.fail("id", "is used twice", fmt.Sprintf("the first is on line %d", first.Line))
+		}
+	}
+	v.Operator = s.str("operator", "")
+	v.Parallelism = int(s.integer("parallelism", int64(d.w.Parallelism), 1, 1<<15))
+	if v.Parallelism > d.w.MaxParallelism && s.has("parallelism") {
+		s.fail("parallelism", fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
+	}
+	params := s.value("params")
+	op, ok := LookupOperator(v.Operator)
+	switch {
+	case !s.has("operator"):
+		s.fail("operator", "is missing", "operators are "+strings.Join(operatorNames(), ", "))
+	case !ok:
+		hint := "operators are " + strings.Join(operatorNames(), ", ")
+		if near := options.Nearest(v.Operator, operatorNames()); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		s.fail("operator", "unknown operator", hint)
+	case op.Later != "":
+		s.fail("operator", fmt.Sprintf("the operator %q comes with a later version, with %s", op.Name, op.Later), "")
+	default:
+		v.Kind = op.Kind
+		v.Params = d.params(op, params, s)
+	}
+	s.close()
+	d.w.Vertices = append(d.w.Vertices, v)
+	d.vertices = append(d.vertices, s)
+}
+
+func operatorNames() []string {
+	names := make([]string, len(operators))
+	for i, o := range operators {
+		names[i] = o.Name
+	}
+	return names
+}
+
+func (d *decoder) edge(n *node, i int) {
+	s := d.r.section(n, fmt.Sprintf("workload.edge.%d", i+1))
+	e := Edge{From: s.str("from", ""), To: s.str("to", ""), Input: 1}
+	if e.From != "" && e.To != "" {
+		s.path = fmt.Sprintf("workload.edge.%d (%s -> %s)", i+1, e.From, e.To)
+	}
+	var ids []string
+	for _, v := range d.w.Vertices {
+		ids = append(ids, v.ID)
+	}
+	for _, end := range []struct{ key, id string }{{"from", e.From}, {"to", e.To}} {
+		switch {
+		case !s.has(end.key):
+			s.fail(end.key, "is missing", "")
+		case end.id != "" && d.w.Vertex(end.id) == nil:
+			hint := "vertices are " + strings.Join(ids, ", ")
+			if near := options.Nearest(end.id, ids); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			s.fail(end.key, "there is no such vertex", hint)
+		}
+	}
+	// As in Flink: no partitioner means forward where that is possible.
+	from, to := d.w.Vertex(e.From), d.w.Vertex(e.To)
+	def := "rebalance"
+	if from != nil && to != nil && from.Parallelism == to.Parallelism {
+		def = "forward"
+	}
+	e.Partitioner = s.word("partitioner", def, Partitioners())
+	s.close()
+	d.w.Edges = append(d.w.Edges, e)
+	d.edges = append(d.edges, s)
+}
+
+func (d *decoder) thresholds(n *node) {
+	if n == nil {
+		return
+	}
+	s := d.r.section(n, "thresholds")
+	if s.n == nil {
+		return
+	}
+	for _, cells := range n.keys {
+		for i, text := range s.strings(cells) {
+			if !thresholdPattern.MatchString(strings.TrimSpace(text)) {
+				at := n.table[cells].items[min(i, len(n.table[cells].items)-1)].at
+				d.r.add(at.problem(s.full(cells), fmt.Sprintf("%q", text), "is no limit", `write it as "median(time_to_first_checkpoint_s) < 5 s"`))
+				continue
+			}
+			d.w.Thresholds = append(d.w.Thresholds, Threshold{Cells: cells, Text: strings.TrimSpace(text)})
+		}
+	}
+}
+
+var thresholdPattern = regexp.MustCompile(`^(median|mean|min|max|p[0-9]{1,2})\s*\(\s*[A-Za-z0-9_.#-]+\s*\)\s*(<=|>=|<|>)\s*[0-9.]+(e[+-]?[0-9]+)?\s*[A-Za-z/]*$`)
+
+// vertexIDs lists the ids, sorted.
+func (d *decoder) vertexIDs() []string {
+	ids := map[string]bool{}
+	for _, v := range d.w.Vertices {
+		ids[v.ID] = true
+	}
+	return slices.Sorted(maps.Keys(ids))
+}

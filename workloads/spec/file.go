@@ -1,0 +1,242 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"benchrun/runtime/options"
+)
+
+// File is a workload file that was read without a problem. It is immutable.
+type File struct {
+	Path        string // as it was given
+	Dir         string // absolute
+	Text        []byte
+	Name        string
+	Description string
+	Tags        []string
+	Run         Run
+	Mode        string
+	Axes        []Axis
+	Thresholds  []Threshold
+	Overrides   []string
+	Warnings    []Problem
+
+	all       []Cell
+	workloads map[string]*Workload
+}
+
+// Load reads a file and applies overrides (KEY=VALUE, later ones win). If the
+// file has problems the error is a Problems with all of them.
+func Load(path string, overrides []string) (*File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("workload file: %w", err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("workload file %s: %w", path, err)
+	}
+	return Parse(path, dir, text, overrides)
+}
+
+// Parse is Load of a text; relative paths are relative to dir.
+func Parse(path, dir string, text []byte, overrides []string) (*File, error) {
+	r := newReporter()
+	root, ok := parseTree(&source{name: path, text: string(text)}, r)
+	if !ok {
+		return nil, sorted(r.problems)
+	}
+	for _, o := range overrides {
+		override(root, o, r)
+	}
+	f := &File{Path: path, Dir: dir, Text: slices.Clone(text), Overrides: slices.Clone(overrides), workloads: map[string]*Workload{}}
+	m := r.matrix(root)
+	for _, a := range m.axes {
+		f.Axes = append(f.Axes, *a)
+	}
+	if len(m.cells) == 0 {
+		m = matrix{cells: []cellNodes{{at: root.at}}}
+	}
+	for _, c := range m.cells {
+		f.addCell(r, root, m, c)
+		r.freeze()
+	}
+	f.check(r, root, m)
+	f.Warnings = sorted(r.warnings)
+	if len(r.problems) > 0 {
+		return nil, sorted(r.problems)
+	}
+	return f, nil
+}
+
+func (f *File) addCell(r *reporter, root *node, m matrix, c cellNodes) {
+	tree := root.clone()
+	m.apply(tree, c)
+	d := &decoder{r: r, file: f.Path, dir: f.Dir}
+	w := d.decode(tree)
+	d.checkGraph()
+	d.checkSteps()
+	d.checkCapacity()
+	cell := m.cell(c)
+	broken := w.Options.Broken()
+	var reasons []string
+	control := w.Run.IncludeInvalid
+	for _, b := range broken {
+		reasons = append(reasons, b.Reason)
+		control = control && b.Conflict == ""
+	}
+	if options.UnalignedEnabled.Get(w.Options) && !options.UnalignedForced.Get(w.Options) &&
+		slices.ContainsFunc(w.Edges, func(e Edge) bool { return e.Partitioner == "custom" }) {
+		reasons = append(reasons, fmt.Sprintf("unaligned checkpoints with a custom partitioner require %s", options.UnalignedForced.Key()))
+		control = false
+	}
+	cell.Reason = strings.Join(reasons, "; ")
+	cell.Control = cell.Reason != "" && control
+	w.Cell = cell
+	f.all = append(f.all, cell)
+	f.workloads[cell.ID] = w
+	if f.Name == "" {
+		f.Name, f.Description, f.Tags, f.Run, f.Mode, f.Thresholds = w.Name, w.Description, w.Tags, w.Run, w.Mode, w.Thresholds
+	}
+}
+
+// check looks at all cells together.
+func (f *File) check(r *reporter, root *node, m matrix) {
+	if len(f.Cells()) == 0 {
+		left := f.LeftOut()
+		at, key := span{src: root.at.src}, "options"
+		if n := root.get("options"); n != nil {
+			at = n.keyAt
+		}
+		if n := root.get("matrix"); n != nil && len(m.axes) > 0 {
+			at, key = n.keyAt, "matrix"
+		}
+		hint := ""
+		if left[0].Reason != "" {
+			hint = "for controls that break a rule on purpose set run.include-invalid = true"
+		}
+		r.add(at.problem(key, "", "no option set can run: "+left[0].Reason, hint))
+	}
+	if len(r.problems) > 0 {
+		return
+	}
+	f.warnInert(r, root)
+}
+
+// warnInert warns of options in [options] that have no effect in any cell.
+func (f *File) warnInert(r *reporter, root *node) {
+	n := root.get("options")
+	if n == nil {
+		return
+	}
+	given, order := map[string]*node{}, []string(nil)
+	flatten(n, "", given, &order, newReporter())
+	for _, key := range order {
+		info, ok := options.Lookup(key)
+		if !ok {
+			continue
+		}
+		always := true
+		for _, c := range f.Cells() {
+			always = always && slices.Contains(f.workloads[c.ID].Options.Inert(), info.Key)
+		}
+		if always && len(f.Cells()) > 0 {
+			r.warn(given[key].keyAt.problem("options."+quoteSegment(key), given[key].show(), "has no effect with the other options", ""))
+		}
+	}
+}
+
+// Cells lists the cells that run, in matrix order.
+func (f *File) Cells() []Cell {
+	return slices.DeleteFunc(slices.Clone(f.all), func(c Cell) bool { return c.Reason != "" && !c.Control })
+}
+
+// LeftOut lists the combinations that do not run, each with its Reason.
+func (f *File) LeftOut() []Cell {
+	return slices.DeleteFunc(slices.Clone(f.all), func(c Cell) bool { return c.Reason == "" || c.Control })
+}
+
+// Resolve returns the workload of a cell that runs. The caller must not change
+// it.
+func (f *File) Resolve(cell string) (*Workload, error) {
+	var ids []string
+	for _, c := range f.Cells() {
+		if c.ID == cell {
+			return f.workloads[cell], nil
+		}
+		ids = append(ids, c.ID)
+	}
+	if near := options.Nearest(cell, ids); near != "" {
+		return nil, fmt.Errorf("workload %s has no cell %q; did you mean %q?", f.Name, cell, near)
+	}
+	return nil, fmt.Errorf("workload %s has no cell %q; there are %s", f.Name, cell, strings.Join(ids, " and "))
+}
+
+// Alike groups the cells that the options' own rules make equal: within a
+// group a difference in the results is noise, or a bug.
+func (f *File) Alike() [][]string {
+	groups := map[string][]string{}
+	var order []string
+	for _, c := range f.Cells() {
+		print := f.workloads[c.ID].Options.Fingerprint()
+		for _, v := range c.Values {
+			if _, ok := options.Lookup(v.Key); !ok {
+				print += fmt.Sprintf("%s=%v\n", v.Key, v.Value)
+			}
+		}
+		if groups[print] == nil {
+			order = append(order, print)
+		}
+		groups[print] = append(groups[print], c.ID)
+	}
+	var out [][]string
+	for _, p := range order {
+		if len(groups[p]) > 1 {
+			out = append(out, groups[p])
+		}
+	}
+	return out
+}
+
+// SHA256 is the hash of the file's text, in hex.
+func (f *File) SHA256() string {
+	sum := sha256.Sum256(f.Text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Find turns files and folders into a list of files: a folder stands for all
+// .toml files below it, in order of their paths.
+func Find(paths []string) ([]string, error) {
+	var out []string
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, fmt.Errorf("workload file: %w", err)
+		}
+		if !info.IsDir() {
+			out = append(out, p)
+			continue
+		}
+		before := len(out)
+		err = filepath.WalkDir(p, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && filepath.Ext(path) == ".toml" {
+				out = append(out, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("workload files in %s: %w", p, err)
+		}
+		if len(out) == before {
+			return nil, fmt.Errorf("there is no .toml file in %s", p)
+		}
+	}
+	return out, nil
+}

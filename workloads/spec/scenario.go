@@ -1,0 +1,322 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"benchrun/runtime/options"
+)
+
+// Defaults of a scenario's waits.
+const (
+	DefaultWaitTimeout = 60 * time.Second
+	DefaultWhenTimeout = 30 * time.Second
+	maxSteps           = 10000
+)
+
+var stepName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]*$`)
+var numberedStep = regexp.MustCompile(`^step-[0-9]+$`)
+
+// fileStep is a step as it stands in the file.
+type fileStep struct {
+	step   Step
+	s      *section
+	repeat int
+}
+
+func (d *decoder) scenario(n *node) {
+	s := d.r.section(n, "scenario")
+	var steps []fileStep
+	for i, x := range s.tables("step") {
+		steps = append(steps, d.step(x, i, steps))
+	}
+	s.close()
+	d.expandRepeats(steps)
+	d.ending()
+}
+
+func (d *decoder) step(n *node, i int, before []fileStep) fileStep {
+	number := fmt.Sprintf("step-%d", i+1)
+	s := d.r.section(n, "scenario.step."+number)
+	out := fileStep{s: s, repeat: 1, step: Step{Line: n.keyAt.problem("", "", "", "").Line}}
+	name := s.str("name", "")
+	out.step.Named = name != ""
+	if out.step.Named {
+		s.path = "scenario.step." + quoteSegment(name)
+		switch {
+		case !stepName.MatchString(name):
+			s.fail("name", "must consist of letters, digits, - and _", "")
+		case name == "start" || numberedStep.MatchString(name) && name != number:
+			s.fail("name", "is a name that the lab gives itself", "choose another one")
+		}
+		for _, b := range before {
+			if b.step.Name == name {
+				s.fail("name", "is used twice", fmt.Sprintf("the first is on line %d", b.step.Line))
+			}
+		}
+		out.step.Name = name
+	} else {
+		if s.has("name") && s.n.get("name").scalar == "" {
+			s.fail("name", "must not be empty", "leave it out")
+		}
+		out.step.Name = number
+	}
+	out.repeat = int(s.integer("repeat", 1, 1, 1000))
+	switch {
+	case s.has("do") && s.has("wait"):
+		s.fail("wait", "a step has either do or wait, not both", "make two steps of it")
+		s.value("do")
+		s.value("wait")
+	case s.has("do"):
+		s.known = append(s.known, "wait")
+		out.step.Do = d.do(s)
+	case s.has("wait"):
+		s.known = append(s.known, "do")
+		out.step.Wait = d.wait(s.value("wait"), s.path+".wait")
+	default:
+		s.known = append(s.known, "do", "wait")
+		d.r.add(n.keyAt.problem(s.path, "", "a step needs do or wait", ""))
+	}
+	s.close()
+	return out
+}
+
+func actionNames() []string {
+	names := make([]string, len(actions))
+	for i, a := range actions {
+		names[i] = a.Name
+	}
+	return names
+}
+
+func (d *decoder) do(s *section) *Do {
+	kind := s.str("do", "")
+	a := actionByName[kind]
+	if a == nil {
+		if _, ok := s.n.get("do").scalar.(string); ok {
+			hint := "words are " + strings.Join(actionNames(), ", ")
+			if near := options.Nearest(kind, actionNames()); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			s.fail("do", "unknown action", hint)
+		}
+		s.known = append(s.known, s.n.keys...)
+		return nil
+	}
+	if a.Later != "" {
+		s.fail("do", fmt.Sprintf("%q comes with a later version, with %s", kind, a.Later), "")
+		s.known = append(s.known, a.Keys...)
+		return nil
+	}
+	o := &Do{Kind: kind}
+	for _, k := range a.Keys {
+		switch k {
+		case "parallelism":
+			o.Parallelism = d.rescale(s)
+		case "vertex":
+			o.Vertex = s.str("vertex", "")
+			if !s.has("vertex") {
+				s.fail("vertex", "is missing", "vertices are "+strings.Join(d.vertexIDs(), ", "))
+			}
+		case "subtask":
+			o.Subtask = s.index("subtask")
+		case "worker":
+			o.Worker = s.index("worker")
+		case "replace-after":
+			o.ReplaceAfter = -1
+			if s.has("replace-after") {
+				o.ReplaceAfter = s.duration("replace-after", 0, 0)
+			} else {
+				s.value("replace-after")
+			}
+		case "for":
+			o.For = s.duration("for", 0, time.Millisecond)
+			if !s.has("for") {
+				s.fail("for", "is missing", `for how long, such as for = "5 s"`)
+			}
+		case "kind":
+			o.StorageKind = s.word("kind", "error", []string{"error", "slow", "full", "torn"})
+		case "when":
+			o.When = d.when(s.value("when"), s.path+".when")
+		}
+	}
+	return o
+}
+
+// index reads a number from 0 or "random", which is the default.
+func (s *section) index(key string) int {
+	v := s.value(key)
+	if v == nil || v.scalar == "random" {
+		return Random
+	}
+	if _, ok := v.scalar.(int64); !ok {
+		s.fail(key, `must be a number from 0, or "random"`, "")
+		return Random
+	}
+	return int(s.integer(key, Random, 0, math.MaxInt32))
+}
+
+func (d *decoder) rescale(s *section) map[string]int {
+	v := s.value("parallelism")
+	if v == nil {
+		s.fail("parallelism", "is missing", "write parallelism = { vertex = 6 }")
+		return nil
+	}
+	p := d.r.section(v, s.path+".parallelism")
+	if p.n == nil {
+		return nil
+	}
+	out := map[string]int{}
+	for _, id := range v.keys {
+		if d.w.Vertex(id) == nil {
+			hint := "vertices are " + strings.Join(d.vertexIDs(), ", ")
+			if near := options.Nearest(id, d.vertexIDs()); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			d.r.add(v.table[id].keyAt.problem(p.full(id), "", "there is no such vertex", hint))
+			continue
+		}
+		n := int(p.integer(id, 0, 1, 1<<15))
+		if n > d.w.MaxParallelism {
+			p.fail(id, fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
+		}
+		if n > 0 {
+			out[id] = n
+		}
+	}
+	if len(v.keys) == 0 {
+		s.fail("parallelism", "names no vertex", "write parallelism = { vertex = 6 }")
+	}
+	return out
+}
+
+func (d *decoder) when(n *node, path string) *When {
+	if n == nil {
+		return nil
+	}
+	s := d.r.section(n, path)
+	if s.n == nil {
+		return nil
+	}
+	w := &When{
+		DuringRecovery: s.boolean("during-recovery", false),
+		Restored:       s.number("restored", -1, 0, 1),
+		Checkpoint:     s.word("checkpoint", "", []string{"in-progress"}),
+		Timeout:        s.duration("timeout", DefaultWhenTimeout, time.Millisecond),
+	}
+	s.close()
+	count := 0
+	for _, set := range []bool{w.DuringRecovery, s.has("restored"), s.has("checkpoint")} {
+		if set {
+			count++
+		}
+	}
+	if count != 1 {
+		d.r.add(n.at.problem(path, n.show(), "needs exactly one condition", "during-recovery = true, restored = 0.5 or checkpoint = \"in-progress\""))
+	}
+	return w
+}
+
+func (d *decoder) wait(n *node, path string) *Wait {
+	s := d.r.section(n, path)
+	if s.n == nil {
+		return &Wait{Timeout: DefaultWaitTimeout}
+	}
+	w := &Wait{
+		Running:         s.boolean("running", false),
+		Checkpoints:     int(s.integer("checkpoints", 0, 1, math.MaxInt32)),
+		Records:         s.integer("records", 0, 1, math.MaxInt64),
+		FirstCheckpoint: s.boolean("first-checkpoint", false),
+		Drained:         s.boolean("drained", false),
+		CaughtUp:        s.boolean("caught-up", false),
+		InFlight:        s.size("in-flight", 0, 1),
+		Elapsed:         s.duration("elapsed", 0, 0),
+		Progress:        s.number("progress", 0, 0, 1),
+		Timeout:         s.duration("timeout", DefaultWaitTimeout, time.Millisecond),
+	}
+	if s.has("progress") {
+		s.fail("progress", "is for batch mode, which comes with a later version", "")
+	}
+	s.close()
+	conditions := false
+	for _, k := range s.n.keys {
+		conditions = conditions || k != "timeout"
+	}
+	if !conditions {
+		d.r.add(n.at.problem(path, n.show(), "waits for nothing", "name a condition such as checkpoints = 1"))
+	}
+	if w.Elapsed >= w.Timeout {
+		s.fail("elapsed", fmt.Sprintf("is not below the step's timeout, which is %s", options.FormatDuration(w.Timeout)), "raise timeout")
+	}
+	interval := options.CheckpointInterval.Get(d.w.Options)
+	if interval == 0 {
+		for _, k := range []string{"checkpoints", "first-checkpoint", "in-flight"} {
+			if s.has(k) {
+				s.fail(k, "can never come: checkpoints are off", `set options."execution.checkpointing.interval"`)
+			}
+		}
+	}
+	if w.CaughtUp && !slices.ContainsFunc(d.w.Vertices, func(v Vertex) bool { return v.Params.Rate > 0 }) {
+		s.fail("caught-up", "can never come: no source has a rate, so none is ever late", "give a sequence a rate")
+	}
+	return w
+}
+
+// expandRepeats writes the repeats out. A repeated step takes the waits after
+// it along, up to the next step that has a name in the file.
+func (d *decoder) expandRepeats(steps []fileStep) {
+	add := func(f fileStep, round int) {
+		step := f.step
+		if round > 1 {
+			step.Name = fmt.Sprintf("%s#%d", step.Name, round)
+		}
+		d.w.Steps = append(d.w.Steps, step)
+		d.steps = append(d.steps, f.s)
+	}
+	for i := 0; i < len(steps); {
+		end := i + 1
+		for steps[i].repeat > 1 && end < len(steps) && !steps[end].step.Named && steps[end].step.Wait != nil {
+			end++
+		}
+		if len(d.w.Steps)+(end-i)*steps[i].repeat > maxSteps {
+			steps[i].s.fail("repeat", fmt.Sprintf("makes more than %d steps", maxSteps), "")
+			return
+		}
+		for round := 1; round <= steps[i].repeat; round++ {
+			for _, f := range steps[i:end] {
+				add(f, round)
+			}
+		}
+		i = end
+	}
+}
+
+// ending makes sure that the scenario ends the job: nothing comes after a
+// step that does, and finish is added where there is none.
+func (d *decoder) ending() {
+	for i, step := range d.w.Steps {
+		if step.Do == nil {
+			continue
+		}
+		switch step.Do.Kind {
+		case "finish", "cancel", "stop-with-savepoint":
+			if i < len(d.w.Steps)-1 {
+				next := d.steps[i+1]
+				d.r.add(next.n.keyAt.problem(next.path, "", fmt.Sprintf("is never reached: %q ends the job", step.Do.Kind), "remove it, or move it up"))
+			}
+			return
+		}
+	}
+	name := "finish"
+	for _, s := range d.w.Steps {
+		if s.Name == name {
+			name = fmt.Sprintf("step-%d", len(d.w.Steps)+1)
+		}
+	}
+	d.w.Steps = append(d.w.Steps, Step{Name: name, Do: &Do{Kind: "finish"}})
+	d.steps = append(d.steps, d.r.section(nil, "scenario.step."+name))
+}
