@@ -144,11 +144,13 @@ type faultyWriter struct {
 	inner Writer
 	name  string
 	torn  bool
+	err   error // of a write that a fault hit: the stream has a hole
 }
 
 func (w *faultyWriter) Write(p []byte) (int, error) {
 	torn, err := w.store.passSpace("write", w.name)
 	if err != nil {
+		w.err = err
 		return 0, err
 	}
 	if torn || w.torn {
@@ -164,6 +166,9 @@ func (w *faultyWriter) Write(p []byte) (int, error) {
 
 func (w *faultyWriter) Commit() error {
 	torn, err := w.store.passSpace("commit", w.name)
+	if err == nil {
+		err = w.err
+	}
 	if err != nil {
 		w.inner.Abort()
 		return err
