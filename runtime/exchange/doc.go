@@ -1,0 +1,41 @@
+// Package exchange moves buffers from producing to consuming subtasks.
+//
+// # Parts
+//
+// A producing subtask owns a Partition for each outgoing edge, with one
+// Subpartition for each consuming subtask. A consuming subtask owns a Gate for
+// each incoming edge, with one channel for each producing subtask. A channel
+// is local when both ends are on one worker: it takes buffers straight out of
+// the subpartition. Else it is remote: the producer's Server sends over the
+// one connection between the two workers, the consumer's Client receives.
+//
+// # Credits
+//
+// A remote channel has room for its exclusive buffers, always, and for
+// floating ones of its gate, while it holds them. It announces each free place
+// as one credit. The server sends a data buffer only against a credit and
+// tells the backlog with each; with none left and a backlog, it sends the
+// backlog alone. Events need no credit: the one thing that must pass through a
+// jam is a barrier.
+//
+// # Priority and blocking
+//
+// A priority event goes to the head of a subpartition's queue and is handed
+// out even while the subpartition is blocked. A subpartition blocks itself
+// after it handed out an event that Blocks, until the consumer resumes it.
+//
+// # Ownership and locks
+//
+// Partition writers belong to the task's goroutine. Queues have their own
+// lock; all locks here are leaves: notifications are made after unlocking.
+// Everything that waits ends with the task's stop channel or with Close.
+//
+// # Wire format
+//
+// Both directions carry frames, little endian.
+//
+//	consumer to producer: type(1) channel(4) n(4) [key]   n = credit, or length of key
+//	    request: + credit(4) subpartition(4) key(n)   credit: n   resume   cancel
+//	producer to consumer: type(1) kind(1) 0(2) channel(4) backlog(4) length(4) crc32c(4) payload
+//	    data   event (record.EventSize bytes)   backlog (no payload)   error (message)
+package exchange
