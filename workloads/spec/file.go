@@ -30,6 +30,11 @@ type File struct {
 
 	all       []Cell
 	workloads map[string]*Workload
+
+	// Of the first cell that breaks a rule: the place to show, and whether it
+	// could run as a control.
+	firstBroken span
+	inertOnly   bool
 }
 
 // Load reads a file and applies overrides (KEY=VALUE, later ones win). If the
@@ -99,6 +104,20 @@ func (f *File) addCell(r *reporter, root *node, m matrix, c cellNodes) {
 	}
 	cell.Reason = strings.Join(reasons, "; ")
 	cell.Control = cell.Reason != "" && control
+	if f.firstBroken.src == nil && len(reasons) > 0 {
+		f.firstBroken, f.inertOnly = d.root.at, len(broken) == len(reasons)
+		if n := d.root.get("options"); n != nil {
+			f.firstBroken = n.keyAt
+		}
+		for _, b := range broken {
+			f.inertOnly = f.inertOnly && b.Conflict == ""
+			for key, n := range d.optionsAt {
+				if info, ok := options.Lookup(key); ok && info.Key == broken[0].Key {
+					f.firstBroken = n.keyAt
+				}
+			}
+		}
+	}
 	w.Cell = cell
 	f.all = append(f.all, cell)
 	f.workloads[cell.ID] = w
@@ -111,15 +130,12 @@ func (f *File) addCell(r *reporter, root *node, m matrix, c cellNodes) {
 func (f *File) check(r *reporter, root *node, m matrix) {
 	if len(f.Cells()) == 0 {
 		left := f.LeftOut()
-		at, key := span{src: root.at.src}, "options"
-		if n := root.get("options"); n != nil {
-			at = n.keyAt
-		}
+		at, key := f.firstBroken, "options"
 		if n := root.get("matrix"); n != nil && len(m.axes) > 0 {
 			at, key = n.keyAt, "matrix"
 		}
 		hint := ""
-		if left[0].Reason != "" {
+		if f.inertOnly {
 			hint = "for controls that break a rule on purpose set run.include-invalid = true"
 		}
 		r.add(at.problem(key, "", "no option set can run: "+left[0].Reason, hint))

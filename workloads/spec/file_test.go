@@ -134,7 +134,9 @@ func describe(b *strings.Builder, f *File, d *datadriven.TestData) {
 		case "steps":
 			for _, s := range w.Steps {
 				if s.Do != nil {
-					fmt.Fprintf(b, "%s: do %+v", s.Name, *s.Do)
+					do := *s.Do
+					do.When = nil // a pointer
+					fmt.Fprintf(b, "%s: do %+v", s.Name, do)
 					if s.Do.When != nil {
 						fmt.Fprintf(b, " %+v", *s.Do.When)
 					}

@@ -117,7 +117,7 @@ func (d *decoder) checkCycles() {
 		state[id] = open
 		path = append(path, id)
 		for i, e := range d.w.Edges {
-			if e.From != id {
+			if e.From != id || d.w.Vertex(e.To) == nil {
 				continue
 			}
 			switch state[e.To] {
@@ -165,7 +165,7 @@ func (d *decoder) checkSteps() {
 			for _, e := range w.Edges {
 				if e.Partitioner == "forward" && now[e.From] != now[e.To] && now[e.From] > 0 && now[e.To] > 0 {
 					s.fail("parallelism", fmt.Sprintf("the edge %s -> %s is forward and needs equal parallelism, but they would have %d and %d", e.From, e.To, now[e.From], now[e.To]),
-						"rescale both")
+						"rescale both, or give the edge the partitioner rescale or rebalance")
 				}
 			}
 		case "fail-task":
