@@ -81,6 +81,9 @@ func (d *decoder) run(n *node) {
 		def = "makespan_s"
 	}
 	d.w.Run.Primary = s.str("primary", def)
+	if !knownMetric(d.w.Run.Primary) {
+		s.fail("primary", "unknown metric", d.metricHint(d.w.Run.Primary))
+	}
 	s.close()
 }
 
@@ -333,17 +336,26 @@ func (d *decoder) thresholds(n *node) {
 	}
 	for _, cells := range n.keys {
 		for i, text := range s.strings(cells) {
-			if !thresholdPattern.MatchString(strings.TrimSpace(text)) {
-				at := n.table[cells].items[min(i, len(n.table[cells].items)-1)].at
+			at := n.table[cells].items[min(i, len(n.table[cells].items)-1)].at
+			m := thresholdPattern.FindStringSubmatch(strings.TrimSpace(text))
+			if m == nil {
 				d.r.add(at.problem(s.full(cells), fmt.Sprintf("%q", text), "is no limit", `write it as "median(time_to_first_checkpoint_s) < 5 s"`))
 				continue
+			}
+			if !knownMetric(m[1]) {
+				d.r.add(at.problem(s.full(cells), fmt.Sprintf("%q", text), fmt.Sprintf("there is no metric %q", m[1]), d.metricHint(m[1])))
 			}
 			d.w.Thresholds = append(d.w.Thresholds, Threshold{Cells: cells, Text: strings.TrimSpace(text)})
 		}
 	}
 }
 
-var thresholdPattern = regexp.MustCompile(`^(median|mean|min|max|p[0-9]{1,2})\s*\(\s*[A-Za-z0-9_.#-]+\s*\)\s*(<=|>=|<|>)\s*[0-9.]+(e[+-]?[0-9]+)?\s*[A-Za-z/]*$`)
+func (d *decoder) metricHint(name string) string {
+	if near := options.Nearest(name, metricNames); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "benchrun list metrics names them"
+}
 
 // vertexIDs lists the ids, sorted.
 func (d *decoder) vertexIDs() []string {

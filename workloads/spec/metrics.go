@@ -1,0 +1,30 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// metricNames are the metrics that a file may name as its primary metric or in
+// a threshold. The lab's list of metrics is held to this one by a test.
+var metricNames = []string{
+	"detect_s", "time_to_deploying_s", "time_to_initializing_s", "time_to_running_s", "time_to_first_output_s",
+	"time_to_first_checkpoint_trigger_s", "time_to_first_checkpoint_s", "time_to_drained_s", "time_to_caught_up_s",
+	"restored_inflight_bytes", "restored_bytes", "filtered_out_bytes", "spilled_bytes", "first_checkpoint_inflight_bytes", "inflight_inflation",
+	"reprocessed_records", "throughput_records_per_s", "makespan_s",
+}
+
+// Metrics lists the metrics that a file may name.
+func Metrics() []string { return slices.Clone(metricNames) }
+
+// knownMetric accepts a metric, or that of a later fault: step.metric.
+func knownMetric(name string) bool {
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		name = name[i+1:]
+	}
+	return slices.Contains(metricNames, name)
+}
+
+// thresholdPattern is "statistic(metric) relation number unit".
+var thresholdPattern = regexp.MustCompile(`^(?:median|mean|min|max|p[0-9]{1,2})\s*\(\s*([A-Za-z0-9_.#-]+)\s*\)\s*(?:<=|>=|<|>)\s*[0-9.]+(?:e[+-]?[0-9]+)?\s*[A-Za-z/]*$`)
