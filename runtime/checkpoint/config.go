@@ -31,8 +31,12 @@ func (s Status) String() string {
 	return [...]string{"FINISHED", "CANCELED", "FAILED", "SUSPENDED"}[s]
 }
 
-// discards tells whether a completed checkpoint is deleted when the job ends.
+// discards tells whether a completed checkpoint is deleted when the job ends. A
+// suspended job goes on elsewhere, from there.
 func (r Retention) discards(s Status) bool {
+	if s == Suspended {
+		return false
+	}
 	switch r {
 	case DeleteOnCancellation:
 		return s != Failed

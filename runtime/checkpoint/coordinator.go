@@ -28,7 +28,7 @@ type Coordinator struct {
 	finalAt      time.Duration // when a final checkpoint is asked for again
 	timerAt      time.Duration // of the last SetTimer
 
-	hold    bool       // nothing begins
+	hold    bool // nothing begins
 	seq     uint64
 	queue   []*request // in order of rank
 	trigger *pending   // holds the trigger; no id while it is being planned

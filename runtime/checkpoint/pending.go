@@ -194,6 +194,7 @@ func (c *Coordinator) discarded(e Discarded) {
 		c.emit(ReportDiscardFailed{ID: e.ID, Folder: k.folder, Err: e.Err, Final: final})
 		if !final {
 			k.at = c.now + discardDelay<<(k.tries-1)
+			c.poll() // it holds up nothing while it waits
 			return
 		}
 	} else if k.again {
