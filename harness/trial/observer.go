@@ -1,0 +1,232 @@
+package trial
+
+import (
+	"time"
+
+	"benchrun/runtime/timeline"
+	"benchrun/workloads/spec"
+)
+
+// taskKey names a subtask across attempts.
+type taskKey struct {
+	vertex  string
+	subtask int
+}
+
+// observer follows the timeline and knows at each moment what the conditions
+// of a scenario ask for. It is fed by one goroutine.
+type observer struct {
+	w        *spec.Workload
+	expected map[taskKey]bool // the subtasks of the current parallelism
+	states   map[taskKey]string
+	known    map[string]int // parallelism by vertex
+
+	since    time.Duration // t0 of the last fault; 0 before
+	mustBack bool          // the last fault makes tasks restart
+
+	restarted bool // something of a new execution was seen since the last fault
+	assigned  bool // restore-assigned was seen since the last fault, or since the start
+	inflight  int64
+	restored  int64 // id of the restored checkpoint
+	drained   bool  // restore-drained was seen since restore-assigned
+
+	checkpoints int  // complete ones since the last fault, in the newest execution
+	first       bool // one with an id above the restored
+	newestBytes int64
+	newest      bool           // a complete checkpoint is there since the last fault
+	pending     map[int64]bool // triggered, neither complete nor failed
+
+	lag lagTracker
+}
+
+func newObserver(w *spec.Workload) *observer {
+	o := &observer{w: w, states: map[taskKey]string{}, known: map[string]int{}, pending: map[int64]bool{}}
+	for _, v := range w.Vertices {
+		o.known[v.ID] = v.Parallelism
+	}
+	o.expect()
+	return o
+}
+
+// expect computes the tasks that must run: those of every vertex that is not
+// chained to the one before it.
+func (o *observer) expect() {
+	o.expected = map[taskKey]bool{}
+	chained := map[string]bool{}
+	for _, e := range o.w.Edges {
+		if o.w.Chained(e) {
+			chained[e.To] = true
+		}
+	}
+	for v, p := range o.known {
+		if chained[v] {
+			continue
+		}
+		for i := range p {
+			o.expected[taskKey{v, i}] = true
+		}
+	}
+	for k := range o.states {
+		if k.subtask >= o.known[k.vertex] {
+			delete(o.states, k)
+		}
+	}
+}
+
+// fault starts a new window.
+func (o *observer) fault(f *spec.Do, t0 time.Duration, mustBack bool) {
+	for v, p := range f.Parallelism {
+		o.known[v] = p
+	}
+	if f.Kind == "rescale" {
+		o.expect()
+	}
+	o.since, o.mustBack = t0, mustBack
+	o.restarted, o.assigned, o.inflight, o.restored, o.drained = false, false, 0, 0, false
+	o.checkpoints, o.first, o.newest, o.newestBytes = 0, false, false, 0
+	clear(o.pending)
+	o.lag.fault(t0)
+}
+
+// add takes an event. Events before the last fault's t0 are late news of the
+// window before and only change the tasks' states.
+func (o *observer) add(e timeline.Event) {
+	switch e.Kind {
+	case timeline.TaskState:
+		k := taskKey{e.Vertex, e.Subtask}
+		if e.Subtask < o.known[e.Vertex] {
+			o.states[k] = e.State
+		}
+		switch e.State {
+		case "SCHEDULED", "DEPLOYING", "INITIALIZING":
+			o.restarted = o.restarted || e.T > o.since
+		}
+	case timeline.Throughput:
+		o.lag.add(e)
+	}
+	if e.T < o.since {
+		return
+	}
+	switch e.Kind {
+	case timeline.RestoreAssigned:
+		o.restarted, o.assigned, o.drained = true, true, false
+		o.inflight, o.restored = max(e.Bytes, 0), e.Checkpoint
+		o.checkpoints, o.first, o.newest = 0, false, false
+		clear(o.pending)
+	case timeline.RestoreDrained:
+		o.drained = true
+	case timeline.CheckpointTriggered:
+		o.pending[e.Checkpoint] = true
+	case timeline.CheckpointFailed, timeline.CheckpointDeclined:
+		delete(o.pending, e.Checkpoint)
+	case timeline.CheckpointCompleted:
+		delete(o.pending, e.Checkpoint)
+		if isSavepoint(e) {
+			return
+		}
+		if o.mustBack && !o.restarted {
+			return // the old execution's last word
+		}
+		o.checkpoints++
+		o.newest, o.newestBytes = true, max(e.Bytes, 0)
+		if !o.assigned || e.Checkpoint > o.restored {
+			o.first = true
+		}
+	}
+}
+
+// running tells whether every task runs, after the restart that the last fault
+// causes.
+func (o *observer) running() bool {
+	if o.mustBack && !o.restarted {
+		return false
+	}
+	for k := range o.expected {
+		if !isUp(o.states[k]) {
+			return false
+		}
+	}
+	for _, s := range o.states {
+		if !isUp(s) {
+			return false
+		}
+	}
+	return true
+}
+
+func isUp(state string) bool { return state == "RUNNING" || state == "FINISHED" }
+
+// isDrained tells whether all restored in-flight data have been processed.
+func (o *observer) isDrained(share float64) bool {
+	if !o.running() || share < 1 {
+		return false
+	}
+	return o.inflight == 0 || o.drained
+}
+
+// recovering tells whether a recovery is under way.
+func (o *observer) recovering(share float64) bool {
+	return o.restarted && o.assigned && !o.isDrained(share)
+}
+
+// lagTracker finds the moment from which rated sources are on time again.
+type lagTracker struct {
+	latest  map[string]time.Duration
+	samples []lagSample
+	t0      time.Duration
+	limit   time.Duration
+	known   bool // limit is
+	holding bool
+	start   time.Duration
+	done    bool
+}
+
+type lagSample struct{ t, lag time.Duration }
+
+// How long before a fault the lag is taken as normal, and for how long it must
+// be normal again.
+const (
+	lagBefore = 5 * time.Second
+	lagHold   = 2 * time.Second
+)
+
+func (l *lagTracker) fault(t0 time.Duration) {
+	l.t0, l.holding, l.done, l.known, l.limit = t0, false, false, false, 0
+	for _, s := range l.samples {
+		if s.t > t0-lagBefore && s.t <= t0 {
+			l.known, l.limit = true, max(l.limit, s.lag)
+		}
+	}
+	l.limit += l.limit / 10
+	l.samples = nil
+}
+
+// add takes a throughput event; the lag is that of the latest source.
+func (l *lagTracker) add(e timeline.Event) {
+	if e.Lag == timeline.None {
+		return
+	}
+	if l.latest == nil {
+		l.latest = map[string]time.Duration{}
+	}
+	l.latest[e.Vertex] = e.Lag
+	worst := time.Duration(0)
+	for _, lag := range l.latest {
+		worst = max(worst, lag)
+	}
+	l.samples = append(l.samples, lagSample{e.T, worst})
+	if len(l.samples) > 1<<14 {
+		l.samples = l.samples[len(l.samples)/2:]
+	}
+	if l.done || !l.known || e.T <= l.t0 {
+		return
+	}
+	switch {
+	case worst > l.limit:
+		l.holding = false
+	case !l.holding:
+		l.holding, l.start = true, e.T
+	case e.T-l.start >= lagHold:
+		l.done = true
+	}
+}
