@@ -35,6 +35,7 @@ type virtual struct {
 // merged is the watermark state of one physical channel.
 type merged struct {
 	virtual []*virtual
+	on      *virtual // selected by the sender
 	sent    int64
 	active  bool
 }
@@ -65,6 +66,26 @@ func (d *Demux) Select(l Label) error {
 	}
 	d.cur = v
 	return nil
+}
+
+// SelectOn makes a virtual channel the one that a physical channel's bytes
+// belong to from now on.
+func (d *Demux) SelectOn(channel int, l Label) error {
+	if err := d.Select(l); err != nil {
+		return err
+	}
+	if d.cur.channel != channel {
+		return fmt.Errorf("edge %s: old channel %d->%d belongs to channel %d, but its data came on %d", d.edge, l.Up, l.Down, d.cur.channel, channel)
+	}
+	d.channels[channel].on = d.cur
+	return nil
+}
+
+// Current makes the virtual channel that was last selected on a physical
+// channel the current one; false if there is none.
+func (d *Demux) Current(channel int) bool {
+	d.cur = d.channels[channel].on
+	return d.cur != nil
 }
 
 // Feed hands over bytes of the current virtual channel; see

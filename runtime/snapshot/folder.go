@@ -24,7 +24,16 @@ func Folder(checkpoint int64) string { return "chk-" + strconv.FormatInt(checkpo
 
 // SavepointFolder makes a fresh name for a savepoint's folder.
 func SavepointFolder(checkpoint int64) string {
-	return fmt.Sprintf("savepoint-%d-%s", checkpoint, strings.ToLower(rand.Text()[:8]))
+	return SavepointFolderOf(checkpoint, SavepointToken())
+}
+
+// SavepointToken makes a fresh name for the savepoints of one job.
+func SavepointToken() string { return strings.ToLower(rand.Text()[:8]) }
+
+// SavepointFolderOf is the name of a savepoint's folder in a job whose tasks
+// all know the token.
+func SavepointFolderOf(checkpoint int64, token string) string {
+	return fmt.Sprintf("savepoint-%d-%s", checkpoint, token)
 }
 
 // ParseFolder reads the name of a folder; ok is false if it is not one of a

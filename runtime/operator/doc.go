@@ -1,0 +1,18 @@
+// Package operator defines what an operator is to the task that runs it, and
+// holds the operator library.
+//
+// An operator belongs to its task's goroutine: every method is called there,
+// one at a time. Records are passed by pointer and are valid during the call
+// only; an operator that keeps one copies what it needs. It emits through
+// Context.Out at any time between Open and Close.
+//
+// State that survives lives in Context.Keyed and Context.Lists, which the task
+// restores before Open and snapshots at a barrier. What an operator keeps
+// elsewhere it writes there in Prepare.
+//
+// # Final values
+//
+// A sink proves per key the largest Value that it saw. Values never decrease
+// per key (numbers that are summed are not negative), so the largest is the
+// final one, whatever order rescales and shuffles deliver in.
+package operator

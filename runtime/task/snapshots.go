@@ -1,0 +1,460 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"benchrun/runtime/inflight"
+	"benchrun/runtime/options"
+	"benchrun/runtime/record"
+	"benchrun/runtime/snapshot"
+	"benchrun/runtime/state"
+)
+
+// Reasons for declining, as the checkpoint coordinator knows them.
+const (
+	reasonNotReady = "CHECKPOINT_DECLINED_TASK_NOT_READY"
+	reasonClosing  = "CHECKPOINT_DECLINED_TASK_CLOSING"
+	reasonSubsumed = "CHECKPOINT_DECLINED_SUBSUMED"
+	reasonAsync    = "CHECKPOINT_ASYNC_EXCEPTION"
+)
+
+// snapshots keeps the checkpoints that the task takes part in and that are not
+// durable yet.
+type snapshots struct {
+	t         *Task
+	pending   map[int64]*pending
+	capture   *inflight.Capture // of the checkpoint whose barriers are coming in
+	capturing int64
+}
+
+// pending is one checkpoint of the task. Its fields up to mu belong to the
+// task's goroutine.
+type pending struct {
+	id      int64
+	event   record.Event
+	capture *inflight.Capture
+	inputs  bool         // all that arrives before the barriers is captured
+	outputs map[int]bool // partitions whose barriers may still time out
+	sent    bool         // the capture was submitted
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	mu       sync.Mutex
+	ops      []snapshot.OperatorState
+	files    []string
+	bytes    int64
+	stored   *inflight.Stored
+	left     int // parts that are not durable
+	finished bool
+}
+
+// startCapture implements barrierActions: it takes what is partly read, what
+// was recovered and waits, and what is queued; then each channel collects what
+// comes until its barrier.
+func (t *Task) startCapture(checkpoint int64) {
+	s := &t.snapshots
+	s.dropCapture()
+	c := &inflight.Capture{}
+	for _, in := range t.inputs {
+		for ch := range in.des {
+			partial, rest := in.des[ch].Leftover()
+			c.AddLeftover(in.index, ch, partial, rest)
+		}
+		if in.recovered != nil {
+			c.AddRest(in.index, in.recovered.Rest())
+		}
+		for ch := range in.des {
+			c.AddInput(in.index, ch, in.gate.CaptureStart(ch, checkpoint))
+		}
+	}
+	s.capture, s.capturing = c, checkpoint
+}
+
+// captured implements barrierActions.
+func (t *Task) captured(checkpoint int64) {
+	s := &t.snapshots
+	p := s.pending[checkpoint]
+	for _, in := range t.inputs {
+		for ch := range in.des {
+			bs := in.gate.CaptureStop(ch, checkpoint)
+			if p != nil {
+				p.capture.AddInput(in.index, ch, bs)
+				continue
+			}
+			for i := range bs {
+				bs[i].Release()
+			}
+		}
+	}
+	if p != nil {
+		p.inputs = true
+		p.submit(t)
+	}
+}
+
+func (s *snapshots) dropCapture() {
+	if s.capture != nil {
+		s.capture.Release()
+		s.capture = nil
+	}
+}
+
+// aborted implements barrierActions.
+func (t *Task) aborted(checkpoint int64, reason string) {
+	if t.snapshots.capturing == checkpoint {
+		for _, in := range t.inputs {
+			for ch := range in.des {
+				bs := in.gate.CaptureStop(ch, checkpoint)
+				for i := range bs {
+					bs[i].Release()
+				}
+			}
+		}
+	}
+	t.snapshots.abort(checkpoint)
+	if reason == reasonSubsumed {
+		t.decline(checkpoint, reason, nil)
+	}
+}
+
+// arm implements barrierActions.
+func (t *Task) arm(checkpoint int64, at time.Time) {
+	t.timers = append(t.timers, alarm{at: at, checkpoint: checkpoint})
+}
+
+func (t *Task) decline(checkpoint int64, reason string, err error) {
+	t.listener.Decline(t.dep.ID, checkpoint, reason, err)
+}
+
+// trigger implements barrierActions: the synchronous part of a checkpoint.
+func (t *Task) trigger(ev *record.Event, unaligned bool) error {
+	s := &t.snapshots
+	p := &pending{id: ev.Checkpoint, event: *ev, inputs: !unaligned, outputs: map[int]bool{}, left: 2, capture: &inflight.Capture{}}
+	if unaligned {
+		p.capture, s.capture = s.capture, nil
+	}
+	if s.pending == nil {
+		s.pending = map[int64]*pending{}
+	}
+	s.pending[p.id] = p
+	p.ctx, p.cancel = context.WithCancel(t.ctx)
+	if err := FailSnapshot.Hit(t.subject); err != nil {
+		return err
+	}
+	for _, c := range t.chain.ops {
+		if c.op != nil {
+			if err := c.op.Prepare(p.id); err != nil {
+				return err
+			}
+		}
+	}
+	if t.reader != nil {
+		if err := t.prepareSource(); err != nil {
+			return err
+		}
+	}
+	t.sendBarriers(p, ev, unaligned)
+	t.listener.Passed(t.dep.ID, p.id)
+	if t.ended && t.firstLast == 0 {
+		t.firstLast = p.id
+	}
+	if ev.Options.Terminate {
+		t.holding = p.id
+	}
+	go p.writeState(t, t.freeze())
+	p.submit(t)
+	return nil
+}
+
+// sendBarriers passes the barrier on and takes what it overtakes.
+func (t *Task) sendBarriers(p *pending, ev *record.Event, unaligned bool) {
+	for i, part := range t.parts {
+		out := *ev
+		out.Barrier = ev.Options.KindOn(t.dep.Graph.Edges[t.v.Outputs[i]].Unaligned)
+		if out.Barrier == record.AlignedWithTimeout && unaligned {
+			out.Barrier = record.Unaligned
+		}
+		if out.Barrier == record.AlignedWithTimeout {
+			p.outputs[i] = true
+		}
+		overtaken := part.Barrier(out, func(checkpoint int64) {
+			t.mail.post(func() error { t.snapshots.outputLeft(checkpoint, i); return nil })
+		})
+		for sub, bs := range overtaken {
+			p.capture.AddOutput(i, sub, bs)
+		}
+	}
+	if len(p.outputs) > 0 {
+		t.timers = append(t.timers, alarm{at: time.Unix(0, ev.Triggered).Add(ev.Options.Timeout), checkpoint: p.id, output: true})
+	}
+}
+
+// outputLeft notes that all barriers of a partition left in order.
+func (s *snapshots) outputLeft(checkpoint int64, partition int) {
+	if p := s.pending[checkpoint]; p != nil && p.outputs[partition] {
+		delete(p.outputs, partition)
+		p.submit(s.t)
+	}
+}
+
+// outputTimeout makes barriers that still wait in output queues overtake.
+func (s *snapshots) outputTimeout(checkpoint int64) {
+	p := s.pending[checkpoint]
+	if p == nil {
+		return
+	}
+	for i := range s.t.parts {
+		if !p.outputs[i] {
+			continue
+		}
+		for sub, bs := range s.t.parts[i].TimeOutBarrier(checkpoint) {
+			p.capture.AddOutput(i, sub, bs)
+		}
+	}
+	clear(p.outputs)
+	p.submit(s.t)
+}
+
+// submit writes the in-flight data when all of it has been collected.
+func (p *pending) submit(t *Task) {
+	if p.sent || !p.inputs || len(p.outputs) > 0 {
+		return
+	}
+	p.sent = true
+	c := p.capture
+	p.capture = nil
+	if c.Empty() {
+		p.durable(t, func() { p.stored = &inflight.Stored{} })
+		return
+	}
+	t.env.Writer.Submit(p.ctx, t.env.Checkpoints, t.folder(&p.event), c, func(st *inflight.Stored, err error) {
+		if err != nil {
+			p.failed(t, fmt.Errorf("in-flight data: %w", err))
+			return
+		}
+		p.durable(t, func() { p.stored = st })
+	})
+}
+
+// folder is where a checkpoint's files go.
+func (t *Task) folder(ev *record.Event) string {
+	if ev.Options.Savepoint {
+		return snapshot.SavepointFolderOf(ev.Checkpoint, t.dep.SavepointToken)
+	}
+	return snapshot.Folder(ev.Checkpoint)
+}
+
+// durable notes that one of the two parts is on disk and acknowledges after
+// the second.
+func (p *pending) durable(t *Task, set func()) {
+	p.mu.Lock()
+	set()
+	p.left--
+	if p.left > 0 || p.finished {
+		p.mu.Unlock()
+		return
+	}
+	p.finished = true
+	st := &snapshot.SubtaskState{
+		Subtask: t.dep.Subtask, Operators: p.ops, Inputs: p.stored.Inputs, Outputs: p.stored.Outputs, Files: p.stored.Files,
+		InFlightBytes: p.stored.Bytes, StateBytes: p.bytes,
+	}
+	p.mu.Unlock()
+	t.listener.Acknowledge(t.dep.ID, p.id, st)
+}
+
+func (p *pending) failed(t *Task, err error) {
+	p.mu.Lock()
+	was := p.finished
+	p.finished = true
+	p.mu.Unlock()
+	if !was && !errors.Is(err, context.Canceled) && p.ctx.Err() == nil {
+		t.decline(p.id, reasonAsync, err)
+	}
+}
+
+// frozen is the state of all operators at the barrier.
+type frozen struct {
+	id    string
+	keyed *state.Snapshot
+	first int
+	lists []state.List
+}
+
+func (t *Task) freeze() []frozen {
+	out := make([]frozen, 0, len(t.chain.ops))
+	for _, c := range t.chain.ops {
+		f := frozen{id: c.id, keyed: c.keyed.Snapshot(), first: c.keyed.First()}
+		for _, l := range c.lists.All() {
+			// Items are replaced, never changed, so the slice may be shared.
+			f.lists = append(f.lists, *l)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// writeState writes the operators' state; the task goes on meanwhile.
+func (p *pending) writeState(t *Task, ops []frozen) {
+	name := fmt.Sprintf("state-%s-%d", t.dep.ID.Vertex, t.dep.Subtask)
+	w := snapshot.NewStateWriter(t.env.Checkpoints, t.folder(&p.event), name, options.DataInlineThreshold.Get(t.dep.Values))
+	states, sections, err := writeOperators(w, ops)
+	for _, o := range ops {
+		o.keyed.Release()
+	}
+	if err == nil && p.ctx.Err() != nil {
+		err = p.ctx.Err()
+	}
+	if err != nil {
+		w.Abort()
+		p.failed(t, fmt.Errorf("state: %w", err))
+		return
+	}
+	bytes := w.Bytes()
+	handles, err := w.Commit()
+	if err != nil {
+		p.failed(t, fmt.Errorf("state: %w", err))
+		return
+	}
+	for i, h := range sections {
+		*h = handles[i]
+	}
+	p.durable(t, func() { p.ops, p.bytes = states, bytes })
+}
+
+// writeOperators writes one section a keyed state and a list, and returns where
+// the handles of the sections go.
+func writeOperators(w *snapshot.StateWriter, ops []frozen) (states []snapshot.OperatorState, sections []*snapshot.Handle, err error) {
+	states = make([]snapshot.OperatorState, len(ops))
+	for i, o := range ops {
+		s := &states[i]
+		s.Operator = o.id
+		before := w.Bytes()
+		groups, err := o.keyed.Write(w)
+		if err != nil {
+			return nil, nil, err
+		}
+		if w.Bytes() > before {
+			w.EndSection()
+			h := snapshot.KeyGroupHandle{First: o.first, Offsets: make([]int64, len(groups))}
+			for k, g := range groups {
+				h.Offsets[k] = g.Offset
+			}
+			s.Keyed = []snapshot.KeyGroupHandle{h}
+			sections = append(sections, &s.Keyed[0].Handle)
+		}
+		s.List = make([]snapshot.ListHandle, len(o.lists))
+		for k, l := range o.lists {
+			if _, err := w.Write(state.AppendItems(nil, l.Items)); err != nil {
+				return nil, nil, err
+			}
+			w.EndSection()
+			s.List[k] = snapshot.ListHandle{Name: l.Name, Mode: snapshot.ListMode(l.Mode), Items: len(l.Items)}
+			sections = append(sections, &s.List[k].Handle)
+		}
+	}
+	return states, sections, nil
+}
+
+// TriggerCheckpoint starts a checkpoint in a task that gets no barriers: a
+// source, or one whose inputs have ended. Safe from any goroutine.
+func (t *Task) TriggerCheckpoint(ev record.Event) {
+	posted := t.mail.post(func() error {
+		t.unpause()
+		if !t.ready() {
+			t.decline(ev.Checkpoint, reasonNotReady, nil)
+			return nil
+		}
+		if t.holding != 0 {
+			t.decline(ev.Checkpoint, reasonClosing, nil)
+			return nil
+		}
+		if ev.Checkpoint <= t.handler.done {
+			return nil
+		}
+		t.handler.done = ev.Checkpoint
+		return t.trigger(&ev, false)
+	})
+	if !posted {
+		t.decline(ev.Checkpoint, reasonClosing, nil) // it had finished (FLINK-23741)
+	}
+}
+
+// CheckpointCompleted tells that a checkpoint is durable as a whole.
+func (t *Task) CheckpointCompleted(checkpoint int64) {
+	t.mail.post(func() error {
+		if t.chain == nil {
+			return nil
+		}
+		for _, c := range t.chain.ops {
+			if c.op != nil {
+				if err := c.op.Completed(checkpoint); err != nil {
+					return err
+				}
+			}
+		}
+		t.snapshots.forget(checkpoint)
+		if t.holding != 0 && t.holding == checkpoint || t.ended && t.firstLast > 0 && checkpoint >= t.firstLast {
+			t.finishing = true
+		}
+		return nil
+	})
+}
+
+// CheckpointAborted tells that a checkpoint will not complete.
+func (t *Task) CheckpointAborted(checkpoint int64) {
+	t.mail.post(func() error {
+		t.handler.cancel(checkpoint)
+		t.snapshots.abort(checkpoint)
+		if t.holding == checkpoint {
+			t.holding = 0 // the job goes on
+		}
+		if t.firstLast == checkpoint {
+			t.firstLast = 0
+		}
+		return nil
+	})
+}
+
+// forget drops what a completed checkpoint and older ones left.
+func (s *snapshots) forget(checkpoint int64) {
+	for id := range s.pending {
+		if id <= checkpoint {
+			s.drop(id)
+		}
+	}
+}
+
+func (s *snapshots) abort(checkpoint int64) {
+	if s.capturing == checkpoint {
+		s.dropCapture()
+	}
+	s.drop(checkpoint)
+}
+
+func (s *snapshots) drop(checkpoint int64) {
+	p := s.pending[checkpoint]
+	if p == nil {
+		return
+	}
+	delete(s.pending, checkpoint)
+	p.mu.Lock()
+	p.finished = true
+	p.mu.Unlock()
+	p.cancel()
+	if p.capture != nil {
+		p.capture.Release()
+		p.capture = nil
+	}
+}
+
+func (s *snapshots) abortAll() {
+	s.dropCapture()
+	for id := range s.pending {
+		s.drop(id)
+	}
+}

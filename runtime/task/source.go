@@ -1,0 +1,158 @@
+package task
+
+import (
+	"fmt"
+	"time"
+
+	"benchrun/runtime/options"
+	"benchrun/runtime/record"
+	"benchrun/runtime/source"
+	"benchrun/runtime/state"
+)
+
+// sourceBatch is how many records a source emits between two looks at the
+// clock; it looks for mail after each.
+const sourceBatch = 128
+
+func (t *Task) stepSource() (bool, error) {
+	if t.ended || t.paused {
+		return false, nil
+	}
+	if FailRecord.Armed() {
+		if err := FailRecord.Hit(t.subject); err != nil {
+			return false, err
+		}
+	}
+	p, at, err := t.reader.Next(t.chain.head, sourceBatch, t.more)
+	if err != nil {
+		return false, err
+	}
+	switch p {
+	case source.More:
+		if t.idleSent {
+			return true, t.sourceStatus(true)
+		}
+		return true, nil
+	case source.Wait:
+		t.until(at)
+		return false, nil
+	case source.Idle:
+		if !t.idleSent {
+			return false, t.sourceStatus(false)
+		}
+		return false, nil
+	default:
+		if err := t.chain.head.Watermark(record.MaxWatermark); err != nil {
+			return false, err
+		}
+		return true, t.endOfData()
+	}
+}
+
+func (t *Task) moreRecords() bool { return !t.interrupted() && t.available() }
+
+func (t *Task) sourceStatus(active bool) error {
+	t.idleSent = !active
+	return t.chain.head.Status(active)
+}
+
+// tickSource emits a watermark when one is due.
+func (t *Task) tickSource() error {
+	now := time.Now()
+	if t.ended || t.paused || now.Sub(t.lastMark) < options.WatermarkInterval.Get(t.dep.Values) {
+		return nil
+	}
+	t.lastMark = now
+	if w := t.reader.Watermark(); w > record.MinWatermark {
+		return t.chain.head.Watermark(w)
+	}
+	return nil
+}
+
+// prepareSource puts the positions of the splits into the state.
+func (t *Task) prepareSource() error {
+	l, err := t.chain.ops[0].lists.Get("splits", state.Split)
+	if err != nil {
+		return err
+	}
+	l.Items = t.reader.Splits()
+	return nil
+}
+
+// unpause lets a source emit that waited for its first checkpoint.
+func (t *Task) unpause() { t.paused = false }
+
+// registerReader tells the split enumerator that the reader is there.
+func (t *Task) registerReader() {
+	t.listener.OperatorEvent(t.dep.ID, source.EncodeReaderEvent(source.ReaderEvent{Register: true}))
+}
+
+// OperatorEvent delivers an event of the coordinator of the head operator. An
+// error means that the event did not arrive. Safe from any goroutine.
+func (t *Task) OperatorEvent(payload []byte) error {
+	ev, err := source.DecodeCoordinatorEvent(payload)
+	if err != nil {
+		return err
+	}
+	if !t.mail.post(func() error {
+		if t.reader == nil {
+			return fmt.Errorf("vertex %s: event for a source", t.dep.ID.Vertex)
+		}
+		if len(ev.Splits) > 0 {
+			if err := t.reader.AddSplits(ev.Splits); err != nil {
+				return err
+			}
+			if t.dep.Draining {
+				t.reader.Stop()
+			}
+		}
+		if ev.NoMore {
+			t.reader.NoMoreSplits()
+		}
+		return nil
+	}) {
+		return errCanceled
+	}
+	return nil
+}
+
+// StopSource lets an unbounded source end where it stands. Safe from any
+// goroutine.
+func (t *Task) StopSource() {
+	t.mail.post(func() error {
+		t.dep.Draining = true
+		if t.reader != nil {
+			t.paused = false
+			t.reader.Stop()
+		}
+		return nil
+	})
+}
+
+// endOfData flushes the operators and passes the end on. With checkpoints on,
+// the task then waits for one more to complete: commits are tied to it.
+func (t *Task) endOfData() error {
+	for _, c := range t.chain.ops {
+		if c.op != nil {
+			if err := c.op.Finish(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range t.parts {
+		p.EmitAll(record.Event{Kind: record.EndOfData})
+	}
+	t.ended = true
+	t.updateCounts()
+	t.listener.Ended(t.dep.ID)
+	if options.CheckpointInterval.Get(t.dep.Values) == 0 || !options.CheckpointsAfterFinish.Get(t.dep.Values) {
+		t.finishing = true
+	}
+	return nil
+}
+
+func (t *Task) endOutputs() {
+	for _, p := range t.parts {
+		p.EmitAll(record.Event{Kind: record.EndOfPartition})
+	}
+}
