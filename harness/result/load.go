@@ -12,7 +12,8 @@ import (
 type Loaded struct {
 	Dir      string
 	Run      Run
-	Trials   []Trial // in file order
+	Trials   []Trial // the line that counts of each planned trial, in file order
+	Lines    []Trial // all lines, with those that a later one of the same trial replaced
 	Warnings []string
 	// Missing lists the planned trials that have no line, in plan order.
 	// Interrupted ones count as missing.
@@ -58,7 +59,7 @@ func (l *Loaded) readTrials(b []byte) {
 			}
 			continue
 		}
-		l.Trials = append(l.Trials, t)
+		l.Lines = append(l.Lines, t)
 	}
 }
 
@@ -67,12 +68,23 @@ func (l *Loaded) match() {
 	for _, s := range l.Run.Plan.Order {
 		planned[s] = true
 	}
+	last := map[Slot]int{}
+	for i, t := range l.Lines {
+		last[t.Key()] = i
+	}
 	done := map[Slot]bool{}
-	for _, t := range l.Trials {
+	for i, t := range l.Lines {
 		if !planned[t.Key()] {
 			l.warn("trial %s: the plan does not name %s block %d of %s (build %s)", t.Trial, t.Cell, t.Block, t.Workload, t.Build)
 			continue
 		}
+		if last[t.Key()] != i {
+			if t.Outcome == OK {
+				l.warn("trial %s: %s block %d of %s was measured again; the later line counts", t.Trial, t.Cell, t.Block, t.Workload)
+			}
+			continue
+		}
+		l.Trials = append(l.Trials, t)
 		if t.Outcome != TrialInterrupted {
 			done[t.Key()] = true
 		}

@@ -71,6 +71,8 @@ type Workload struct {
 	File        string   `json:"file"`
 	SHA256      string   `json:"sha256"`
 	Text        string   `json:"text"`
+	// Expected lists the metrics that every trial that is ok must have.
+	Expected []string `json:"expected,omitempty"`
 	// Thresholds holds the absolute limits, by the cells they are for.
 	Thresholds map[string][]string `json:"thresholds,omitempty"`
 	// Inert lists groups of cells that the options' own rules make alike.

@@ -179,23 +179,28 @@ func (c *child) run(ctx context.Context) (*result.Trial, error) {
 	return c.conclude(ctx, why, c.reap(cmd, read))
 }
 
-// reap waits for a child that is about to end, ends whatever is left of its
-// process group, and returns the child's exit status.
+// reap ends whatever is left of the child's process group and returns the
+// child's exit status.
 func (c *child) reap(cmd *exec.Cmd, read <-chan struct{}) error {
+	select {
+	case <-read:
+	default: // it had its time: what it has written so far is still read
+		killGroup(cmd)
+		<-read
+		return cmd.Wait()
+	}
 	exit := make(chan error, 1)
 	go func() { exit <- cmd.Wait() }()
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
-	var err error
 	select {
-	case err = <-exit:
+	case err := <-exit:
 		killGroup(cmd)
+		return err
 	case <-timer.C:
 		killGroup(cmd)
-		err = <-exit
+		return <-exit
 	}
-	<-read
-	return err
 }
 
 // errOverdue is the cause when a child outlives the trial's time.

@@ -80,6 +80,7 @@ func (d *decoder) run(n *node) {
 	if d.root.get("workload").get("mode") != nil && d.root.get("workload").get("mode").scalar == "batch" {
 		def = "makespan_s"
 	}
+	d.w.Run.PrimaryGiven = s.has("primary")
 	d.w.Run.Primary = s.str("primary", def)
 	if !knownMetric(d.w.Run.Primary) {
 		s.fail("primary", "unknown metric", d.metricHint(d.w.Run.Primary))

@@ -28,3 +28,43 @@ func knownMetric(name string) bool {
 
 // thresholdPattern is "statistic(metric) relation number unit".
 var thresholdPattern = regexp.MustCompile(`^(?:median|mean|min|max|p[0-9]{1,2})\s*\(\s*([A-Za-z0-9_.#-]+)\s*\)\s*(?:<=|>=|<|>)\s*[0-9.]+(?:e[+-]?[0-9]+)?\s*[A-Za-z/]*$`)
+
+// Expected lists the metrics that every good trial must have: the primary one
+// if the file names it, and what the waits after the first fault wait for. A
+// trial without them would be silent where it should speak.
+func (w *Workload) Expected() []string {
+	var out []string
+	add := func(name string) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	if w.Run.PrimaryGiven {
+		add(w.Run.Primary)
+	}
+	inFirst := false
+	for _, s := range w.Steps {
+		if s.Do != nil && s.Do.IsFault() {
+			if inFirst || !slices.Contains([]string{"rescale", "fail-task", "kill-worker"}, s.Do.Kind) {
+				break
+			}
+			inFirst = true
+		}
+		if s.Wait == nil || !inFirst {
+			continue
+		}
+		if s.Wait.Running {
+			add("time_to_running_s")
+		}
+		if s.Wait.FirstCheckpoint {
+			add("time_to_first_checkpoint_s")
+		}
+		if s.Wait.Drained {
+			add("time_to_drained_s")
+		}
+		if s.Wait.CaughtUp {
+			add("time_to_caught_up_s")
+		}
+	}
+	return out
+}

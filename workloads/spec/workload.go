@@ -35,6 +35,7 @@ type Run struct {
 	Seed           uint64
 	TrialTimeout   time.Duration
 	Primary        string // metric that a gate judges
+	PrimaryGiven   bool   // the file names it
 	IncludeInvalid bool
 }
 

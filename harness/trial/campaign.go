@@ -1,0 +1,140 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"benchrun/harness/result"
+	"benchrun/workloads/spec"
+)
+
+// ErrRunTimeout is the cause when the time of a whole run is over.
+var ErrRunTimeout = errors.New("the run's --timeout passed")
+
+// ErrInterrupted is the cause when a person stops a run.
+var ErrInterrupted = errors.New("interrupted")
+
+// Campaign runs trials of a plan one after the other, in a run folder.
+type Campaign struct {
+	Folder  *result.Folder
+	Run     *result.Run           // run.json; kept up to date
+	Files   map[string]*spec.File // by workload
+	Exe     map[string]string     // build -> executable
+	Args    []string              // of the child; empty: "trial"
+	Env     []string              // of the child; empty: this process's
+	Slots   []result.Slot         // to run now, in order
+	Before  int                   // trials that the folder holds already
+	Keep    bool
+	Timeout time.Duration // of all slots together; 0: none
+	Watch   Watcher       // may be nil
+}
+
+// Watcher is told how a campaign goes on. It is called from one goroutine at a
+// time and must not block.
+type Watcher interface {
+	Begin(s result.Slot, trial string, n, of int) // n from 1
+	Phase(step string)
+	End(t *result.Trial)
+}
+
+// Execute runs the slots. A slot that ctx or the run's time cuts off gets an
+// interrupted line; those after it get none. The error is that cause, one that
+// wraps ErrProtocol, or that of a file of the run folder.
+func (c *Campaign) Execute(ctx context.Context) error {
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrRunTimeout)
+		defer cancel()
+	}
+	c.Run.State, c.Run.Ended = result.Running, nil
+	if err := c.Folder.WriteRun(c.Run); err != nil {
+		return err
+	}
+	err := c.all(ctx)
+	loaded, lerr := result.Load(c.Folder.Dir())
+	if lerr != nil {
+		return errors.Join(err, lerr)
+	}
+	c.Run.State = result.Interrupted
+	if len(loaded.Missing) == 0 {
+		c.Run.State = result.Complete
+	}
+	ended := time.Now().UTC()
+	c.Run.Ended = &ended
+	return errors.Join(err, c.Folder.WriteRun(c.Run))
+}
+
+func (c *Campaign) all(ctx context.Context) error {
+	runner := &Runner{Folder: c.Folder, Keep: c.Keep}
+	for i, s := range c.Slots {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := c.Before + i + 1
+		task, err := c.task(s, n)
+		if err != nil {
+			return err
+		}
+		runner.Notify = func(m Message) { c.notify(s, m) }
+		if c.Watch != nil {
+			c.Watch.Begin(s, task.Request.Trial, i+1, len(c.Slots))
+		}
+		t, err := runner.Run(ctx, task)
+		if err != nil {
+			return err
+		}
+		if err := c.Folder.AppendTrial(t); err != nil {
+			return err
+		}
+		if c.Watch != nil {
+			c.Watch.End(t)
+		}
+		if err := c.learn(s.Build, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Campaign) task(s result.Slot, n int) (Task, error) {
+	f := c.Files[s.Workload]
+	if f == nil {
+		return Task{}, fmt.Errorf("the plan names the workload %s, which is not loaded", s.Workload)
+	}
+	w, err := f.Resolve(s.Cell)
+	if err != nil {
+		return Task{}, err
+	}
+	return Task{
+		Exe: c.Exe[s.Build], Args: c.Args, Env: c.Env, Timeout: w.Run.TrialTimeout,
+		Workload: s.Workload, Flags: w.Cell.Flags, Target: w.Cluster.Target,
+		Request: Request{
+			Trial: fmt.Sprintf("%04d-%s", n, s.Workload), File: f.Path, Dir: f.Dir, Text: string(f.Text), Overrides: f.Overrides,
+			Cell: s.Cell, Build: s.Build, Block: s.Block, Warmup: s.Warmup, Order: n,
+		},
+	}, nil
+}
+
+// notify passes phases on. It runs on the goroutine that reads the child.
+func (c *Campaign) notify(s result.Slot, m Message) {
+	if m.Phase != "" && c.Watch != nil {
+		c.Watch.Phase(m.Phase)
+	}
+	if m.Hello != nil && m.Hello.Target != "" && c.Run.Targets[m.Hello.Target] == "" {
+		c.Run.Targets[m.Hello.Target] = m.Hello.Version
+	}
+}
+
+// learn keeps in run.json what only a child knows: its revision, and the
+// target's version.
+func (c *Campaign) learn(build string, t *result.Trial) error {
+	b := c.Run.Builds[build]
+	if b.Revision != "" || t.Revision == "" {
+		return nil
+	}
+	b.Revision = t.Revision
+	c.Run.Builds[build] = b
+	return c.Folder.WriteRun(c.Run)
+}
