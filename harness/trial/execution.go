@@ -316,16 +316,16 @@ func (e *execution) missing(w *spec.Wait, s target.Status, elapsed time.Duration
 	return missing, counters
 }
 
-// notRunning counts the tasks that are in the way of running.
+// notRunning tells what is in the way of running.
 func (o *observer) notRunning() string {
+	if o.mustBack && !o.restarted {
+		return "no restart was seen since the fault"
+	}
 	up := 0
 	for k := range o.expected {
 		if isUp(o.states[k]) {
 			up++
 		}
-	}
-	if up == len(o.expected) && o.mustBack && !o.restarted {
-		return "no restart was seen since the fault"
 	}
 	return fmt.Sprintf("%d of %d tasks", up, len(o.expected))
 }
