@@ -55,11 +55,12 @@ type Build struct {
 // Settings are the flags of the run that a resumed run takes over. Nil or
 // empty means the workload file's value.
 type Settings struct {
-	Repeats *int   `json:"repeats,omitempty"`
-	Warmup  *int   `json:"warmup,omitempty"`
-	Only    string `json:"only,omitempty"`
-	Target  string `json:"target,omitempty"`
-	Quick   bool   `json:"quick,omitempty"`
+	Repeats *int    `json:"repeats,omitempty"`
+	Warmup  *int    `json:"warmup,omitempty"`
+	Seed    *uint64 `json:"seed,omitempty"`
+	Only    string  `json:"only,omitempty"`
+	Target  string  `json:"target,omitempty"`
+	Quick   bool    `json:"quick,omitempty"`
 }
 
 // Workload is one file as it was when the run started.
@@ -67,8 +68,9 @@ type Workload struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
-	Primary     string   `json:"primary"` // metric that a gate judges
-	File        string   `json:"file"`
+	Primary     string   `json:"primary"`       // metric that a gate judges
+	File        string   `json:"file"`          // as it was given
+	Dir         string   `json:"dir,omitempty"` // absolute; relative paths of the file start here
 	SHA256      string   `json:"sha256"`
 	Text        string   `json:"text"`
 	// Expected lists the metrics that every trial that is ok must have.

@@ -1,0 +1,240 @@
+package trial
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"benchrun/harness/plan"
+	"benchrun/harness/probe"
+	"benchrun/harness/result"
+	"benchrun/workloads/spec"
+)
+
+// ErrRefused means that a run cannot be begun or resumed as it was asked for;
+// the error says why and what would help.
+var ErrRefused = errors.New("refused")
+
+// Build is one executable that is to run trials.
+type Build struct{ Name, Path string }
+
+// Session is what a new run is made from.
+type Session struct {
+	Out       string // results folder
+	Plan      *plan.Plan
+	Builds    []Build // of --build; empty: Self
+	Self      string  // this executable
+	Command   []string
+	Sets      []string // of --set
+	Settings  result.Settings
+	Reference string
+	Tool      result.Tool
+}
+
+// Overrides puts the settings of a run and its --set into the order in which
+// they win: --quick before --set before flags.
+func Overrides(s result.Settings, sets []string) []string {
+	var out []string
+	if s.Quick {
+		out = append(out, "run.repeats=1", "run.warmup=0")
+	}
+	out = append(out, sets...)
+	if s.Repeats != nil {
+		out = append(out, fmt.Sprintf("run.repeats=%d", *s.Repeats))
+	}
+	if s.Warmup != nil {
+		out = append(out, fmt.Sprintf("run.warmup=%d", *s.Warmup))
+	}
+	if s.Seed != nil {
+		out = append(out, fmt.Sprintf("run.seed=%d", *s.Seed))
+	}
+	if s.Target != "" {
+		out = append(out, fmt.Sprintf("cluster.target=%q", s.Target))
+	}
+	return out
+}
+
+// Begin creates the run folder and the campaign of all its trials. The caller
+// closes the campaign's folder.
+func (s Session) Begin(now time.Time) (*Campaign, error) {
+	builds, exes, err := s.builds()
+	if err != nil {
+		return nil, err
+	}
+	if s.Reference != "" && !slices.ContainsFunc(s.Plan.Cells, func(c result.Cell) bool { return c.Cell == s.Reference }) {
+		return nil, fmt.Errorf("%w: --reference %q is no cell of the plan", ErrRefused, s.Reference)
+	}
+	label := "set"
+	if len(s.Plan.Files) == 1 {
+		label = s.Plan.Files[0].Name
+	}
+	run := &result.Run{
+		Schema: result.Schema, State: result.Running, Tool: s.Tool, Builds: builds, Command: s.Command, Overrides: s.Sets, Reference: s.Reference,
+		Settings: s.Settings, Seed: s.Plan.Files[0].Run.Seed, Plan: s.Plan.Result(), Machine: probe.Machine(), Targets: map[string]string{}, Started: now.UTC(),
+	}
+	if run.Overrides == nil {
+		run.Overrides = []string{}
+	}
+	if len(s.Builds) > 0 {
+		run.BaseBuild = s.Builds[0].Name
+	}
+	files := map[string]*spec.File{}
+	for _, f := range s.Plan.Files {
+		files[f.Name] = f
+		w, err := describe(s.Plan, f)
+		if err != nil {
+			return nil, err
+		}
+		run.Workloads = append(run.Workloads, w)
+	}
+	folder, err := result.Create(s.Out, label, now)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	run.Run = filepath.Base(folder.Dir())
+	if err := folder.WriteRun(run); err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Slots: s.Plan.Order}, nil
+}
+
+func describe(p *plan.Plan, f *spec.File) (result.Workload, error) {
+	out := result.Workload{
+		Name: f.Name, Description: f.Description, Tags: f.Tags, Primary: f.Run.Primary, File: f.Path, Dir: f.Dir, SHA256: f.SHA256(), Text: string(f.Text), Inert: p.Alike(f),
+	}
+	w, err := f.Resolve(f.Cells()[0].ID)
+	if err != nil {
+		return out, err
+	}
+	out.Expected = w.Expected()
+	for _, t := range f.Thresholds {
+		if out.Thresholds == nil {
+			out.Thresholds = map[string][]string{}
+		}
+		out.Thresholds[t.Cells] = append(out.Thresholds[t.Cells], t.Text)
+	}
+	return out, nil
+}
+
+// builds hashes the executables.
+func (s Session) builds() (map[string]result.Build, map[string]string, error) {
+	list := s.Builds
+	if len(list) == 0 {
+		list = []Build{{plan.DefaultBuild, s.Self}}
+	}
+	builds, exes := map[string]result.Build{}, map[string]string{}
+	for _, b := range list {
+		path, err := filepath.Abs(b.Path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: build %s: %w", ErrRefused, b.Name, err)
+		}
+		sum, err := HashFile(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: build %s: %w", ErrRefused, b.Name, err)
+		}
+		if _, twice := builds[b.Name]; twice {
+			return nil, nil, fmt.Errorf("%w: two builds are named %q", ErrRefused, b.Name)
+		}
+		builds[b.Name] = result.Build{Path: path, SHA256: sum}
+		exes[b.Name] = path
+	}
+	return builds, exes, nil
+}
+
+// EqualBuilds names two builds that are the same file, if there are.
+func EqualBuilds(builds map[string]result.Build) (a, b string, equal bool) {
+	bySum := map[string]string{}
+	for name, x := range builds {
+		if other, ok := bySum[x.SHA256]; ok {
+			return min(name, other), max(name, other), true
+		}
+		bySum[x.SHA256] = name
+	}
+	return "", "", false
+}
+
+// HashFile is the SHA-256 of a file, in hex.
+func HashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Resume continues a run.
+type Resume struct {
+	Dir         string
+	Self        string // this executable
+	Force       bool   // although the executable or the machine is another one
+	RetryFailed bool   // also trials that failed, timed out or were misconfigured
+}
+
+// Begin opens the run folder and makes the campaign of what is missing.
+func (r Resume) Begin() (*Campaign, error) {
+	loaded, err := result.Load(r.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	run := &loaded.Run
+	exes := map[string]string{}
+	for name, b := range run.Builds {
+		path := b.Path
+		if name == plan.DefaultBuild && run.BaseBuild == "" {
+			path = r.Self
+		}
+		sum, err := HashFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%w: build %s: %w", ErrRefused, name, err)
+		}
+		if sum != b.SHA256 && !r.Force {
+			return nil, fmt.Errorf("%w: the build %s (%s) is another binary than the one that began the run; its trials would not be comparable. --force runs them all the same", ErrRefused, name, path)
+		}
+		exes[name] = path
+	}
+	if why, same := probe.Same(run.Machine, probe.Machine()); !same && !r.Force {
+		return nil, fmt.Errorf("%w: the run began on another machine (%s). --force runs the rest here all the same", ErrRefused, why)
+	}
+	files := map[string]*spec.File{}
+	for _, w := range run.Workloads {
+		f, err := spec.Parse(w.File, w.Dir, []byte(w.Text), Overrides(run.Settings, run.Overrides))
+		if err != nil {
+			return nil, fmt.Errorf("%w: the workload %s as the run began with it: %w", ErrRefused, w.Name, err)
+		}
+		files[w.Name] = f
+	}
+	folder, err := result.Open(r.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Slots: r.slots(loaded), Before: len(loaded.Lines)}, nil
+}
+
+// slots lists what is to run, in the order of the plan.
+func (r Resume) slots(l *result.Loaded) []result.Slot {
+	want := map[result.Slot]bool{}
+	for _, s := range l.Missing {
+		want[s] = true
+	}
+	if r.RetryFailed {
+		for _, t := range l.Trials {
+			switch t.Outcome {
+			case result.Failed, result.Timeout, result.Misconfigured:
+				want[t.Key()] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(l.Run.Plan.Order), func(s result.Slot) bool { return !want[s] })
+}
