@@ -151,6 +151,7 @@ func (t *Task) openInputs() error {
 // running reports RUNNING: channels are connected, and either nothing was
 // restored, or all of it was processed, or a checkpoint can hold it.
 func (t *Task) running() {
+	t.restored() // a filling goroutine holds the files itself
 	t.setState(Running, nil)
 }
 

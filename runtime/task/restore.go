@@ -36,6 +36,13 @@ type redistributed struct {
 	err   error
 }
 
+// Forget drops what was shared while tasks restored.
+func (r *Restore) Forget() {
+	r.mu.Lock()
+	r.lists = nil
+	r.mu.Unlock()
+}
+
 // find returns the states of an operator by old subtask, wherever in the old
 // job it was chained; ok is false if the checkpoint does not know it.
 func (r *Restore) find(operator string) (v *snapshot.VertexState, states []*snapshot.OperatorState, ok bool) {

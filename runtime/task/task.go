@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,11 +28,13 @@ type Task struct {
 	v        *graph.Vertex
 	subject  string // for fault points
 
-	mail   *mailbox
-	ctx    context.Context // ends when the task is cancelled or over
-	cancel context.CancelCauseFunc
-	stop   <-chan struct{} // of ctx
-	done   chan struct{}
+	mail     *mailbox
+	ctx      context.Context // ends when the task is cancelled or over
+	cancel   context.CancelCauseFunc
+	stop     <-chan struct{} // of ctx
+	done     chan struct{}
+	openOnce sync.Once
+	opened   chan struct{} // closed when the restored files are no longer needed
 
 	parts   []*exchange.Partition
 	outs    []operator.Output
@@ -81,7 +84,7 @@ func New(dep Deployment, env Env, l Listener) (*Task, error) {
 	t := &Task{
 		dep: dep, env: env, listener: l, v: &dep.Graph.Vertices[dep.Vertex], mail: newMailbox(), state: Created,
 		subject: fmt.Sprintf("%s/%d/%d", dep.ID.Vertex, dep.Subtask, dep.Attempt),
-		done:    make(chan struct{}), timer: time.NewTimer(time.Hour),
+		done:    make(chan struct{}), opened: make(chan struct{}), timer: time.NewTimer(time.Hour),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.stop = t.ctx.Done()
@@ -166,6 +169,7 @@ func (t *Task) makeOutputs() error {
 func (t *Task) Run() {
 	defer close(t.done)
 	err := t.run()
+	t.restored()
 	cause := context.Cause(t.ctx)
 	t.cancel(errCanceled) // ends what works for the task in the background
 	t.mail.close()
@@ -203,6 +207,10 @@ func (t *Task) Run() {
 
 // Done is closed when Run has returned.
 func (t *Task) Done() <-chan struct{} { return t.done }
+
+// WaitOpened waits until the task needs its Restore no longer: what it restores
+// has been read, or it is over.
+func (t *Task) WaitOpened() { <-t.opened }
 
 // Cancel stops the task as soon as it looks. Safe from any goroutine.
 func (t *Task) Cancel() {
@@ -278,6 +286,11 @@ func (t *Task) finish() error {
 	}
 	t.endOutputs()
 	return nil
+}
+
+// restored gives up the checkpoint that the task was restored from.
+func (t *Task) restored() {
+	t.openOnce.Do(func() { close(t.opened) })
 }
 
 // SourceReport is where a source's splits stood in the end.

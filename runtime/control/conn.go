@@ -1,0 +1,144 @@
+package control
+
+import (
+	"bufio"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"benchrun/runtime/exchange"
+)
+
+// protocol is the first byte on a connection.
+const protocol = 1
+
+// Conn is one end of a connection.
+type Conn struct {
+	conn  net.Conn
+	pause func()
+
+	mu    sync.Mutex
+	queue []envelope
+	err   error
+	wake  chan struct{}
+	done  sync.WaitGroup
+}
+
+// envelope lets gob carry any message.
+type envelope struct{ M any }
+
+// NewConn starts the goroutines of a connection. Each message that arrives is
+// given to receive, and the error that ends the connection to lost, once; both
+// are called from one goroutine. pause blocks while the owner is frozen.
+func NewConn(c net.Conn, pause func(), receive func(m any), lost func(error)) *Conn {
+	x := &Conn{conn: c, pause: pause, wake: make(chan struct{}, 1)}
+	x.done.Go(x.write)
+	x.done.Go(func() {
+		err := x.read(receive)
+		x.fail(err)
+		lost(err)
+	})
+	return x
+}
+
+// Send queues a message. After the connection has ended it does nothing.
+func (c *Conn) Send(m any) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.queue = append(c.queue, envelope{m})
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *Conn) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Conn) write() {
+	w := bufio.NewWriterSize(c.conn, 64<<10)
+	enc := gob.NewEncoder(w)
+	w.WriteByte(protocol)
+	var batch []envelope
+	for {
+		c.mu.Lock()
+		batch, c.queue = c.queue, batch[:0]
+		stop := c.err != nil
+		c.mu.Unlock()
+		if stop {
+			return
+		}
+		if len(batch) == 0 {
+			if err := w.Flush(); err != nil {
+				c.fail(err)
+				return
+			}
+			<-c.wake
+			continue
+		}
+		c.pause()
+		for i := range batch {
+			if err := enc.Encode(&batch[i]); err != nil {
+				c.fail(fmt.Errorf("message %T: %w", batch[i].M, err))
+				return
+			}
+			batch[i] = envelope{}
+		}
+	}
+}
+
+func (c *Conn) read(receive func(m any)) error {
+	r := bufio.NewReaderSize(c.conn, 64<<10)
+	v, err := r.ReadByte()
+	if err != nil {
+		return lostError(err)
+	}
+	if v != protocol {
+		return fmt.Errorf("control connection speaks protocol %d, not %d", v, protocol)
+	}
+	dec := gob.NewDecoder(r)
+	for {
+		var e envelope
+		if err := dec.Decode(&e); err != nil {
+			return lostError(err)
+		}
+		c.pause()
+		receive(e.M)
+	}
+}
+
+func lostError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("control connection was closed by the other side")
+	}
+	return fmt.Errorf("control connection: %w", err)
+}
+
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = err
+		c.queue = nil
+	}
+	c.mu.Unlock()
+	c.conn.Close()
+	c.signal()
+}
+
+// Close ends the connection, after what is queued unless reset, and waits.
+func (c *Conn) Close(reset bool) {
+	if reset {
+		c.mu.Lock()
+		c.queue = nil
+		c.mu.Unlock()
+		exchange.Reset(c.conn)
+	}
+	c.fail(net.ErrClosed)
+	c.done.Wait()
+}

@@ -1,0 +1,156 @@
+package control
+
+import (
+	"encoding/gob"
+	"time"
+
+	"benchrun/runtime/graph"
+	"benchrun/runtime/record"
+	"benchrun/runtime/task"
+)
+
+// Hello is a worker's first message.
+type Hello struct {
+	Slots    int
+	DataAddr string // where other workers get result partitions
+}
+
+// Welcome is the master's answer.
+type Welcome struct {
+	Epoch  int64
+	Worker int // its index, never used twice
+}
+
+// Heartbeat tells that the sender lives.
+type Heartbeat struct{}
+
+// TaskSpec is one task to deploy.
+type TaskSpec struct {
+	ID     task.ID
+	Vertex int
+}
+
+// Deploy starts tasks of one execution on a worker. It comes in one message,
+// so that all result partitions of the worker exist before a consumer looks
+// for them.
+type Deploy struct {
+	Epoch          int64
+	Execution      int
+	Graph          graph.Graph
+	Placement      [][]int        // worker by vertex and subtask; -1: not of this execution
+	Addrs          map[int]string // data addresses of workers
+	Options        map[string]any
+	Tasks          []TaskSpec
+	RestoreURL     string // of the store; empty: a fresh start
+	RestoreFolder  string
+	Started        time.Duration // when the job first started, on the cluster's clock
+	Draining       bool
+	SavepointToken string
+}
+
+// Cancel stops tasks.
+type Cancel struct {
+	Epoch int64
+	Tasks []task.ID
+}
+
+// Trigger starts a checkpoint in tasks that get no barriers.
+type Trigger struct {
+	Epoch int64
+	Event record.Event
+	Tasks []task.ID
+}
+
+// Notify tells tasks how a checkpoint ended.
+type Notify struct {
+	Epoch      int64
+	Checkpoint int64
+	Completed  bool
+	Tasks      []task.ID
+}
+
+// ToReader is an event of an operator coordinator.
+type ToReader struct {
+	Epoch   int64
+	Seq     uint64 // acknowledged by ReaderGot
+	Task    task.ID
+	Payload []byte
+}
+
+// StopSources lets unbounded sources end; from here cost is not charged.
+type StopSources struct {
+	Epoch int64
+	Tasks []task.ID
+}
+
+// FailTask makes a task throw an exception.
+type FailTask struct {
+	Epoch  int64
+	Task   task.ID
+	Reason string
+}
+
+// Forget releases what finished tasks of an execution still hold.
+type Forget struct {
+	Epoch     int64
+	Execution int
+}
+
+// TaskState reports a transition.
+type TaskState struct {
+	Task  task.ID
+	State task.State
+	Error string
+}
+
+// Acknowledge carries a task's part of a checkpoint.
+type Acknowledge struct {
+	Task       task.ID
+	Checkpoint int64
+	State      []byte // snapshot.EncodeSubtask
+}
+
+// Passed tells that a task has sent a barrier on.
+type Passed struct {
+	Task       task.ID
+	Checkpoint int64
+}
+
+// Decline tells that a task cannot take part.
+type Decline struct {
+	Task       task.ID
+	Checkpoint int64
+	Reason     string
+	Error      string
+}
+
+// Ended tells that a task has seen the end of its data.
+type Ended struct{ Task task.ID }
+
+// FromReader is an event for an operator coordinator.
+type FromReader struct {
+	Task    task.ID
+	Payload []byte
+}
+
+// ReaderGot acknowledges a ToReader.
+type ReaderGot struct {
+	Seq   uint64
+	Error string
+}
+
+// Report is what an operator tells when its task finishes.
+type Report struct {
+	Task     task.ID
+	Operator string
+	Data     any
+}
+
+func init() {
+	for _, m := range []any{
+		Hello{}, Welcome{}, Heartbeat{}, Deploy{}, Cancel{}, Trigger{}, Notify{}, ToReader{}, StopSources{}, FailTask{}, Forget{},
+		TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
+	} {
+		gob.Register(m)
+	}
+}

@@ -1,0 +1,302 @@
+package worker
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"benchrun/runtime/buffer"
+	"benchrun/runtime/control"
+	"benchrun/runtime/exchange"
+	"benchrun/runtime/inflight"
+	"benchrun/runtime/operator"
+	"benchrun/runtime/storage"
+	"benchrun/runtime/task"
+	"benchrun/runtime/timeline"
+)
+
+// Config is what a worker is started with.
+type Config struct {
+	Name        string // names files and logs
+	Master      string // control address
+	Slots       int
+	Memory      int64 // bytes of network memory
+	Segment     int   // bytes of a buffer
+	Network     task.NetworkConfig
+	Checkpoints storage.Store
+	Dir         string // for spill files; made and removed by the worker
+	OutputDir   string
+	Timeline    *timeline.Log
+	Origin      time.Time // of the cluster's clock
+	Transport   exchange.Network
+	Heartbeat   time.Duration
+	Tick        time.Duration // how often tasks look at their partly filled buffers
+	PerFile     int           // subtasks that share a file of in-flight data
+}
+
+// Worker is one worker.
+type Worker struct {
+	cfg      Config
+	global   *buffer.Global
+	recovery *buffer.Local
+	server   *exchange.Server
+	writer   *inflight.Writer
+	counter  exchange.Counter
+	freezer  freezer
+	conn     *control.Conn
+	ready    chan struct{} // closed at Welcome
+	gone     chan struct{} // closed when the worker has ended
+
+	uncharged atomic.Bool
+	killed    atomic.Bool
+	ending    sync.Once
+	loops     sync.WaitGroup
+	quit      chan struct{}
+
+	mu struct {
+		sync.Mutex
+		epoch   int64
+		index   int
+		tasks   map[task.ID]*entry
+		clients map[int]*exchange.Client
+		addrs   map[int]string
+		closed  bool
+	}
+}
+
+type entry struct {
+	t         *task.Task
+	execution int
+	over      bool
+}
+
+func init() {
+	gob.Register(&operator.SinkReport{})
+	gob.Register(&operator.FileReport{})
+	gob.Register(&task.SourceReport{})
+}
+
+// Start brings a worker up and registers it with the master. It returns when
+// the master has answered.
+func Start(cfg Config) (*Worker, error) {
+	w := &Worker{cfg: cfg, ready: make(chan struct{}), gone: make(chan struct{}), quit: make(chan struct{})}
+	w.mu.tasks, w.mu.clients, w.mu.addrs = map[task.ID]*entry{}, map[int]*exchange.Client{}, map[int]string{}
+	w.freezer.init()
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
+	}
+	w.global = buffer.NewGlobal(cfg.Segment, int(cfg.Memory/int64(cfg.Segment)))
+	var err error
+	if w.recovery, err = w.global.NewLocal("recovered data", 0, w.global.Total()/2, 0, nil); err != nil {
+		return nil, err
+	}
+	l, err := cfg.Transport.Listen()
+	if err != nil {
+		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
+	}
+	w.server = exchange.NewServer(l, &w.counter, w.freezer.pause)
+	w.writer = inflight.NewWriter(cfg.Name, cfg.PerFile, 2)
+	conn, err := cfg.Transport.Dial(cfg.Master)
+	if err != nil {
+		w.shutdown(false)
+		return nil, fmt.Errorf("worker %s: master: %w", cfg.Name, err)
+	}
+	w.conn = control.NewConn(conn, w.freezer.pause, w.receive, func(error) { go w.end(true) })
+	w.conn.Send(control.Hello{Slots: cfg.Slots, DataAddr: w.server.Addr()})
+	select {
+	case <-w.ready:
+	case <-w.gone:
+		return nil, fmt.Errorf("worker %s: the master did not let it in", cfg.Name)
+	}
+	w.loops.Go(w.heartbeats)
+	w.loops.Go(w.ticks)
+	return w, nil
+}
+
+// Index is the worker's number at the master.
+func (w *Worker) Index() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mu.index
+}
+
+// Gone is closed when the worker has ended and released everything.
+func (w *Worker) Gone() <-chan struct{} { return w.gone }
+
+// Kill ends the worker as if its process had died, and waits.
+func (w *Worker) Kill() {
+	w.killed.Store(true)
+	w.end(true)
+	<-w.gone
+}
+
+// Stop ends the worker in order, and waits.
+func (w *Worker) Stop() {
+	w.end(false)
+	<-w.gone
+}
+
+// Freeze stops everything that the worker does for a time, as SIGSTOP would.
+func (w *Worker) Freeze(d time.Duration) { w.freezer.freeze(d) }
+
+// NetBytes is how many bytes have passed the worker's data connections, each
+// counted where it was sent.
+func (w *Worker) NetBytes() int64 { return w.counter.Sent.Load() }
+
+// Memory tells how the network memory is used.
+func (w *Worker) Memory() buffer.Stats { return w.global.Stats() }
+
+func (w *Worker) end(reset bool) {
+	w.ending.Do(func() {
+		w.killed.Store(true) // nothing is reported from here
+		w.freezer.thaw()
+		close(w.quit)
+		w.conn.Close(reset)
+		w.shutdown(reset)
+		close(w.gone)
+	})
+}
+
+// shutdown releases everything but the control connection.
+func (w *Worker) shutdown(reset bool) {
+	w.mu.Lock()
+	w.mu.closed = true
+	entries := make([]*entry, 0, len(w.mu.tasks))
+	for _, e := range w.mu.tasks {
+		entries = append(entries, e)
+	}
+	clients := w.mu.clients
+	w.mu.clients = nil
+	w.mu.Unlock()
+	if reset {
+		// The sockets break before anything else happens.
+		w.server.Close(true)
+		for _, c := range clients {
+			c.Close(true)
+		}
+	}
+	for _, e := range entries {
+		e.t.Cancel()
+	}
+	for _, e := range entries {
+		<-e.t.Done()
+		e.t.Release()
+	}
+	w.writer.Close()
+	if !reset {
+		w.server.Close(false)
+		for _, c := range clients {
+			c.Close(false)
+		}
+	}
+	w.loops.Wait()
+	w.recovery.Close()
+	os.RemoveAll(w.cfg.Dir)
+}
+
+func (w *Worker) heartbeats() {
+	t := time.NewTicker(w.cfg.Heartbeat)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			w.freezer.pause()
+			w.conn.Send(control.Heartbeat{})
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// ticks wakes tasks for what is due by time: a few wake-ups a second each.
+func (w *Worker) ticks() {
+	t := time.NewTicker(w.cfg.Tick)
+	defer t.Stop()
+	th := newThroughput(w.cfg.Timeline)
+	for {
+		select {
+		case <-t.C:
+			w.freezer.pause()
+			w.mu.Lock()
+			tasks := make([]*task.Task, 0, len(w.mu.tasks))
+			for _, e := range w.mu.tasks {
+				if !e.over {
+					tasks = append(tasks, e.t)
+				}
+			}
+			w.mu.Unlock()
+			for _, x := range tasks {
+				x.Tick()
+			}
+			th.sample(tasks)
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// Load is a look at counters that no event carries.
+type Load struct {
+	Tasks       int
+	SinkRecords int64
+	QueuedBytes int64
+	Drained     int64 // restored in-flight bytes that were processed
+	Restored    int64
+}
+
+// Load sums over the tasks that are not over.
+func (w *Worker) Load(queued bool) (l Load) {
+	w.mu.Lock()
+	entries := make([]*entry, 0, len(w.mu.tasks))
+	for _, e := range w.mu.tasks {
+		entries = append(entries, e)
+	}
+	w.mu.Unlock()
+	for _, e := range entries {
+		select {
+		case <-e.t.Done():
+		default:
+			l.Tasks++
+			if queued {
+				l.QueuedBytes += e.t.QueuedBytes()
+			}
+		}
+		l.SinkRecords += e.t.Arrived()
+		d, total := e.t.Drained()
+		l.Drained += d
+		l.Restored += total
+	}
+	return l
+}
+
+var errClosed = errors.New("worker is shutting down")
+
+// client returns the data connection to another worker, made on first use.
+func (w *Worker) client(index int) (*exchange.Client, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.closed {
+		return nil, errClosed
+	}
+	if c := w.mu.clients[index]; c != nil && c.Err() == nil {
+		return c, nil
+	}
+	addr, ok := w.mu.addrs[index]
+	if !ok {
+		return nil, fmt.Errorf("no address of worker %d", index)
+	}
+	conn, err := w.cfg.Transport.Dial(addr)
+	if err != nil {
+		return nil, fmt.Errorf("worker %d: %w", index, err)
+	}
+	if old := w.mu.clients[index]; old != nil {
+		go old.Close(false) // it has failed; its goroutines are ending
+	}
+	c := exchange.NewClient(w.counter.Count(conn), fmt.Sprint(index), w.freezer.pause)
+	w.mu.clients[index] = c
+	return c, nil
+}
