@@ -1,0 +1,8 @@
+// Package catalog turns a workload into a job of the runtime: it knows which
+// operator of the library a word of the workload file means and how its
+// parameters are passed on.
+//
+// A vertex's position in the workload is the source id of the records that it
+// makes, so that package expect, which shares no code with the runtime, can
+// tell them apart the same way.
+package catalog

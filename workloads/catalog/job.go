@@ -1,0 +1,74 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"benchrun/runtime/graph"
+	"benchrun/runtime/operator"
+	"benchrun/runtime/source"
+	"benchrun/workloads/spec"
+)
+
+// Job builds the logical job of a workload.
+func Job(w *spec.Workload) (graph.Job, error) {
+	job := graph.Job{Name: w.Name}
+	for i := range w.Vertices {
+		n, err := node(w, i)
+		if err != nil {
+			return job, fmt.Errorf("vertex %q: %w", w.Vertices[i].ID, err)
+		}
+		job.Nodes = append(job.Nodes, n)
+	}
+	for _, e := range w.Edges {
+		job.Links = append(job.Links, graph.Link{From: e.From, To: e.To, Partitioner: graph.Partitioner(e.Partitioner), Input: e.Input - 1})
+	}
+	return job, nil
+}
+
+func node(w *spec.Workload, i int) (graph.Node, error) {
+	v := &w.Vertices[i]
+	n := graph.Node{ID: v.ID, Operator: v.Operator, Parallelism: v.Parallelism, MaxParallelism: w.MaxParallelism, Source: v.Kind == spec.Source}
+	var params any
+	if n.Source {
+		p, err := sourceParams(v, uint16(i))
+		if err != nil {
+			return n, err
+		}
+		params = p
+	} else {
+		params = operator.Params{
+			Cost: int64(v.Params.Cost), Burn: v.Params.CostKind == "cpu", StateSize: int(v.Params.StateSize),
+			Keep: v.Params.Keep, FanOut: v.Params.FanOut, Size: v.Params.Size.Milliseconds(), Path: v.Params.Path, Source: uint16(i),
+		}
+	}
+	var err error
+	n.Params, err = json.Marshal(params)
+	return n, err
+}
+
+func sourceParams(v *spec.Vertex, id uint16) (source.Params, error) {
+	p := source.Params{
+		Source: id, Rate: v.Params.Rate, Records: uint64(v.Params.Records), RecordSize: int(v.Params.RecordSize),
+		Keys: uint64(v.Params.Keys), Skew: v.Params.KeySkew, Splits: v.Params.Splits, Loop: v.Params.Loop,
+	}
+	if v.Operator != source.Lines {
+		return p, nil
+	}
+	for _, pattern := range v.Params.Paths {
+		files, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
+		if err != nil {
+			return p, fmt.Errorf("paths: %q: %w", pattern, err)
+		}
+		p.Files = append(p.Files, files...)
+	}
+	slices.Sort(p.Files)
+	p.Files = slices.Compact(p.Files)
+	if len(p.Files) == 0 {
+		return p, fmt.Errorf("paths: no file matches %q", v.Params.Paths)
+	}
+	return p, nil
+}
