@@ -1,0 +1,172 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limit is one absolute limit of a workload, held against one cell.
+type Limit struct {
+	Workload string
+	Cell     string
+	Text     string  // as in the file
+	Value    float64 // of the statistic; NaN without data
+	N        int     // samples
+	Broken   bool
+}
+
+var limitPattern = regexp.MustCompile(`^(median|mean|min|max|p[0-9]{1,2})\s*\(\s*([A-Za-z0-9_.#-]+)\s*\)\s*(<=|>=|<|>)\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([A-Za-z/]*)$`)
+
+var limitUnits = map[string]float64{
+	"": 1, "s": 1, "ms": 1e-3, "us": 1e-6, "min": 60,
+	"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30,
+	"records": 1, "records/s": 1, "/s": 1,
+}
+
+// Limits holds the thresholds of a run against its samples. A limit whose
+// cells have no data has N = 0 and is neither kept nor broken.
+func (l *Loaded) Limits() ([]Limit, error) {
+	var out []Limit
+	for _, w := range l.Run.Workloads {
+		var selectors []string
+		for s := range w.Thresholds {
+			selectors = append(selectors, s)
+		}
+		slices.Sort(selectors)
+		for _, selector := range selectors {
+			matched := false
+			for _, c := range l.Run.Plan.Cells {
+				if c.Workload != w.Name || !Selects(selector, c.Cell) {
+					continue
+				}
+				matched = true
+				for _, text := range w.Thresholds[selector] {
+					limit, err := l.limit(w.Name, c.Cell, text)
+					if err != nil {
+						return nil, fmt.Errorf("thresholds of %s: %w", w.Name, err)
+					}
+					out = append(out, limit)
+				}
+			}
+			if !matched {
+				for _, text := range w.Thresholds[selector] {
+					out = append(out, Limit{Workload: w.Name, Cell: selector, Text: text, Value: math.NaN()})
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// Selects tells whether a selector ("*", or some of a cell's name=value pairs)
+// stands for a cell.
+func Selects(selector, cell string) bool {
+	if selector == "*" {
+		return true
+	}
+	have := strings.Split(cell, ",")
+	for pair := range strings.SplitSeq(selector, ",") {
+		if !slices.Contains(have, strings.TrimSpace(pair)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Loaded) limit(workload, cell, text string) (Limit, error) {
+	out := Limit{Workload: workload, Cell: cell, Text: text, Value: math.NaN()}
+	m := limitPattern.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return out, fmt.Errorf("%q is no limit", text)
+	}
+	bound, err := strconv.ParseFloat(m[4], 64)
+	if err != nil {
+		return out, fmt.Errorf("%q: %w", text, err)
+	}
+	unit, ok := limitUnits[m[5]]
+	if !ok {
+		return out, fmt.Errorf("%q has the unknown unit %q", text, m[5])
+	}
+	bound *= unit
+	var samples []float64
+	for _, t := range l.Trials {
+		if t.Workload == workload && t.Cell == cell && t.Outcome == OK && !t.Warmup {
+			if v, ok := t.Value(m[2]); ok {
+				samples = append(samples, v)
+			}
+		}
+	}
+	out.N = len(samples)
+	if out.N == 0 {
+		return out, nil
+	}
+	out.Value = statistic(m[1], samples)
+	switch m[3] {
+	case "<":
+		out.Broken = !(out.Value < bound)
+	case "<=":
+		out.Broken = !(out.Value <= bound)
+	case ">":
+		out.Broken = !(out.Value > bound)
+	case ">=":
+		out.Broken = !(out.Value >= bound)
+	}
+	return out, nil
+}
+
+// Value finds a metric of the trial, or that of a later fault by its name in
+// tables: step.metric.
+func (t *Trial) Value(metric string) (float64, bool) {
+	if v, ok := t.Metrics[metric]; ok {
+		return v, true
+	}
+	step, name, ok := cutLast(metric)
+	if !ok {
+		return 0, false
+	}
+	for _, f := range t.Faults {
+		if f.Name == step {
+			v, ok := f.Metrics[name]
+			return v, ok
+		}
+	}
+	return 0, false
+}
+
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+1:], true
+}
+
+func statistic(name string, samples []float64) float64 {
+	xs := slices.Sorted(slices.Values(samples))
+	n := len(xs)
+	switch name {
+	case "median":
+		return (xs[(n-1)/2] + xs[n/2]) / 2
+	case "min":
+		return xs[0]
+	case "max":
+		return xs[n-1]
+	case "mean":
+		sum := 0.0
+		for _, x := range xs {
+			sum += x
+		}
+		return sum / float64(n)
+	}
+	// pN: the smallest sample that at least N percent do not exceed.
+	p, err := strconv.Atoi(name[1:])
+	if err != nil {
+		return math.NaN()
+	}
+	i := int(math.Ceil(float64(p)/100*float64(n))) - 1
+	return xs[min(max(i, 0), n-1)]
+}
