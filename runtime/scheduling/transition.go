@@ -27,15 +27,16 @@ type manager struct {
 	failed      int           // checkpoints in a row
 }
 
-// enterManager starts the manager in the state just entered. Something may have
-// changed in the state before, so it looks at once.
+// enterManager starts the manager in the state just entered. Resources or
+// wishes may have changed in the state before, so it looks at once.
 func (s *Scheduler) enterManager() {
 	s.tm = manager{phase: idling, until: never}
+	changed := s.hasSufficient()
 	if s.state == Executing && s.cfg.Cooldown > 0 {
-		s.tm = manager{phase: cooldown, until: s.now + s.cfg.Cooldown, changed: true}
-		return
+		s.tm = manager{phase: cooldown, until: s.now + s.cfg.Cooldown, changed: changed}
+	} else if changed {
+		s.change()
 	}
-	s.change()
 }
 
 // change tells the manager that resources or wishes changed.
