@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"benchrun/harness/result"
+	"benchrun/harness/trial"
+	"benchrun/runtime/options"
+	"benchrun/workloads/spec"
+
+	"github.com/spf13/cobra"
+)
+
+// app is one invocation with all that it touches, so that a test can stand in
+// for the outside.
+type app struct {
+	args     []string
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	self     string   // path of this executable
+	childEnv []string // of trial processes; nil: the same
+	targets  trial.Targets
+	render   func(dir string) error // nil: no reports
+	terminal bool                   // stderr is one
+}
+
+// codedError carries the exit code of a command.
+type codedError struct {
+	code result.Exit
+	err  error // nil: everything was said
+}
+
+func (e *codedError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *codedError) Unwrap() error { return e.err }
+
+func exit(code result.Exit, err error) error { return &codedError{code, err} }
+
+// later are commands that a coming version brings.
+var later = []string{"compare", "gate", "trend", "export", "doctor", "schema"}
+
+// main runs the command and returns the exit code.
+func (a *app) main(ctx context.Context) result.Exit {
+	err := a.execute(ctx)
+	if err == nil {
+		return result.ExitOK
+	}
+	code := result.ExitUsage // what cobra finds is usage
+	var coded *codedError
+	if errors.As(err, &coded) {
+		code = coded.code
+		if coded.err == nil {
+			return code
+		}
+	}
+	var problems spec.Problems
+	if errors.As(err, &problems) {
+		printProblems(a.stderr, problems)
+		return code
+	}
+	fmt.Fprintf(a.stderr, "benchrun: %v\n", err)
+	return code
+}
+
+func (a *app) execute(ctx context.Context) error {
+	if len(a.args) > 0 && slices.Contains(later, a.args[0]) {
+		return fmt.Errorf("the command %q comes with a later version; this one knows %s", a.args[0], strings.Join(commandNames(a.root()), ", "))
+	}
+	root := a.root()
+	root.SetArgs(a.args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return root.ExecuteContext(ctx)
+}
+
+func commandNames(root *cobra.Command) []string {
+	var names []string
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "benchrun",
+		Short: "measures how fast a stream job recovers, for every combination of the recovery options",
+		Long: `benchrun runs a job with large in-flight state, disturbs it, and measures how long
+it takes to run again, to hold a safe checkpoint, and to be through with the
+restored data: for every combination of the options that a workload file names.
+Every trial runs in a process of its own and proves its output.
+
+  0 ok   1 regression or broken threshold   2 usage or configuration   3 inconclusive
+  4 a trial failed   5 baseline missing or not comparable   6 wrong output   130 interrupted`,
+		Example: `  benchrun init > my.toml
+  benchrun validate my.toml
+  benchrun run my.toml`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nSee: %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(a.runCommand(), a.validateCommand(), a.planCommand(), a.listCommand(), a.reportCommand(), a.initCommand(),
+		a.explainCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand())
+	return root
+}
+
+// selection are the flags that choose and change workloads.
+type selection struct {
+	sets     []string
+	only     string
+	settings result.Settings
+	repeats  int
+	warmup   int
+	seed     uint64
+	builds   []string
+}
+
+func (s *selection) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&s.sets, "set", nil, "set a key of the file: `KEY=VALUE`, by its path (repeatable)")
+	f.StringVar(&s.only, "only", "", "run only what all terms of `EXPR` choose: cell:GLOB tag:GLOB workload:GLOB, !… negates")
+	f.IntVar(&s.repeats, "repeats", 0, "measured blocks, instead of the file's")
+	f.IntVar(&s.warmup, "warmup", 0, "warm-up blocks, instead of the file's")
+	f.Uint64Var(&s.seed, "seed", 0, "seed, instead of the file's")
+	f.StringVar(&s.settings.Target, "target", "", "what executes the job: embedded")
+	f.BoolVar(&s.settings.Quick, "quick", false, "one block, no warm-up")
+	f.StringArrayVar(&s.builds, "build", nil, "run each cell with the executable `NAME=PATH`, too (repeatable)")
+}
+
+// read fills the settings in from the flags that were given.
+func (s *selection) read(c *cobra.Command) error {
+	s.settings.Only = s.only
+	if c.Flags().Changed("repeats") {
+		s.settings.Repeats = &s.repeats
+	}
+	if c.Flags().Changed("warmup") {
+		s.settings.Warmup = &s.warmup
+	}
+	if c.Flags().Changed("seed") {
+		s.settings.Seed = &s.seed
+	}
+	return nil
+}
+
+func (s *selection) buildList() ([]trial.Build, error) {
+	var out []trial.Build
+	for _, b := range s.builds {
+		name, path, ok := strings.Cut(b, "=")
+		if !ok || name == "" || path == "" || strings.ContainsAny(name, "@/, ") {
+			return nil, fmt.Errorf("--build %q: write NAME=PATH; a name has no @ / , or space", b)
+		}
+		out = append(out, trial.Build{Name: name, Path: path})
+	}
+	return out, nil
+}
+
+// load reads files and folders. The error is a spec.Problems with those of all
+// files, or about a path.
+func (a *app) load(paths, overrides []string) ([]*spec.File, error) {
+	names, err := spec.Find(paths)
+	if err != nil {
+		return nil, err
+	}
+	var files []*spec.File
+	var problems spec.Problems
+	for _, name := range names {
+		f, err := spec.Load(name, overrides)
+		var ps spec.Problems
+		switch {
+		case errors.As(err, &ps):
+			problems = append(problems, ps...)
+		case err != nil:
+			return nil, err
+		default:
+			files = append(files, f)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return files, nil
+}
+
+func printProblems(w io.Writer, ps spec.Problems) {
+	for i := range ps {
+		fmt.Fprint(w, ps[i].Text())
+	}
+	word := "problems"
+	if len(ps) == 1 {
+		word = "problem"
+	}
+	fmt.Fprintf(w, "%d %s\n", len(ps), word)
+}
+
+func printWarnings(w io.Writer, files []*spec.File) {
+	for _, f := range files {
+		for i := range f.Warnings {
+			fmt.Fprint(w, "warning: "+f.Warnings[i].Text())
+		}
+	}
+}
+
+// document prints one JSON document.
+func (a *app) document(v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s\n", b)
+	return err
+}
+
+// needs gives a usage error that says what is missing.
+func needs(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s needs %s\nSee: %s --help", c.CommandPath(), what, c.CommandPath())
+		}
+		return nil
+	}
+}
+
+// nearest is a hint for a word that is none of a list.
+func nearest(word string, list []string) string {
+	if n := options.Nearest(word, list); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return "; there are " + strings.Join(list, ", ")
+}
+
+// exists tells whether a path is there.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

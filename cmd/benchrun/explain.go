@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"benchrun/harness/result"
+	"benchrun/runtime/options"
+	"benchrun/workloads/spec"
+
+	"github.com/spf13/cobra"
+)
+
+// word is a word of reports and workload files that no registry holds.
+type word struct{ name, kind, help string }
+
+var targetWords = []word{
+	{"embedded", "target", "the whole cluster in the trial's process; workers exchange over sockets all the same"},
+	{"process", "target", "master and workers are processes of their own [comes with a later version]"},
+	{"flink", "target", "a real Apache Flink cluster, over REST [comes with a later version]"},
+}
+
+var words = append([]word{
+	{"faster", "verdict", "better in the metric's direction: the interval of the ratio lies beyond the threshold band"},
+	{"slower", "verdict", "worse in the metric's direction: the interval of the ratio lies beyond the threshold band"},
+	{"same", "verdict", "the interval of the ratio lies inside the threshold band"},
+	{"inconclusive", "verdict", "the interval is too wide to tell: more blocks, or a quieter machine"},
+	{"sequential", "verdict", "the runs are of different times, so the machine may have changed between them; slower then needs a clearer sign"},
+	{"ok", "outcome", "the trial went through its scenario and its output is right; only such trials are measurements"},
+	{"timeout", "outcome", "a wait, a fault's moment or the whole trial took longer than its time-out; the phase names the step"},
+	{"failed", "outcome", "the job or the trial's process failed; the log has more"},
+	{"incorrect", "outcome", "records were lost, duplicated or changed: exit code 6"},
+	{"misconfigured", "outcome", "the running tasks use other options than the workload asks for"},
+	{"unsupported", "outcome", "the target cannot do what the workload asks for"},
+	{"interrupted", "outcome", "the run was stopped while the trial ran; --resume runs it again"},
+	{"upstream", "recovery path", "output buffers are restored where they were, upstream, and sent again; input buffers downstream. Tasks run early; a checkpoint is complete only when all of it was processed"},
+	{"downstream", "recovery path", "with R: the downstream tasks read the upstream's in-flight output, too; nothing is sent again. Tasks run when all of it is processed"},
+	{"during", "recovery path", "with R and D: restored data are filtered in the background; tasks run at once and a checkpoint can be taken at any moment, with what is not processed yet in it"},
+	{"none", "recovery path", "no in-flight data were restored"},
+	{"cell", "word", "one combination of the matrix, with a stable id such as R=true,D=true"},
+	{"block", "word", "every cell (and build) once, in an order shuffled from the seed; blocks make trials comparable that ran at about the same time"},
+	{"trial", "word", "one cell in one block: a fresh process, a fresh cluster, one pass through the scenario"},
+	{"warm-up", "word", "a block that is run and kept, and not measured"},
+	{"t0", "word", "the moment of a fault on the trial's monotonic clock; all times of recovery count from it"},
+	{"control", "word", "a cell that breaks a rule between options on purpose (run.include-invalid): it must not differ from the cell without the option"},
+	{"unproved", "word", "a job whose only sink discards shows nothing about its output; its trials have no correctness"},
+}, targetWords...)
+
+func (a *app) explainCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "explain METRIC|OPTION|VERDICT|FAULT",
+		Short: "explain a metric, an option, a fault, an operator or a word of the reports",
+		Example: `  benchrun explain time_to_first_checkpoint_s
+  benchrun explain R
+  benchrun explain kill-worker`,
+		Args: needs("a word"),
+		RunE: func(c *cobra.Command, args []string) error {
+			for i, name := range args {
+				x, ok := lookup(name)
+				if !ok {
+					return fmt.Errorf("nothing is called %q%s", name, nearestWord(name))
+				}
+				if asJSON {
+					if err := a.document(x); err != nil {
+						return err
+					}
+					continue
+				}
+				if i > 0 {
+					fmt.Fprintln(a.stdout)
+				}
+				x.write(a.stdout)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON document on stdout")
+	return c
+}
+
+func nearestWord(name string) string {
+	if n := options.Nearest(name, allWords()); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return "; benchrun list names options, metrics, faults and operators"
+}
+
+// explanation is what explain says about one thing.
+type explanation struct {
+	Name  string     `json:"name"`
+	Kind  string     `json:"kind"`
+	Help  string     `json:"help"`
+	Facts [][]string `json:"facts,omitempty"` // name, value
+}
+
+func (x explanation) write(out io.Writer) {
+	fmt.Fprintf(out, "%s (%s)\n", x.Name, x.Kind)
+	for _, line := range wrap(x.Help, 78) {
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+	for _, f := range x.Facts {
+		fmt.Fprintf(out, "  %s: %s\n", f[0], f[1])
+	}
+}
+
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(w) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += w
+	}
+	return append(lines, line)
+}
+
+func lookup(name string) (explanation, bool) {
+	for _, i := range options.All() {
+		if i.Key == name || i.Short == name && name != "" || slices.Contains(i.Aliases, name) || options.Short(i.Key, nil) == name {
+			return explainOption(i), true
+		}
+	}
+	if m, ok := result.LookupMetric(name); ok {
+		from := "the whole trial"
+		if m.PerFault {
+			from = "a fault's t0"
+		}
+		return explanation{m.Name, "metric", m.Help, [][]string{{"unit", m.Unit}, {"direction", betterText(m.Better)}, {"resolution", fmt.Sprintf("%g %s", m.Resolution, m.Unit)}, {"counted from", from}}}, true
+	}
+	if x, ok := spec.LookupAction(name); ok {
+		kind := "action: no t0"
+		if x.Fault {
+			kind = "fault"
+		}
+		e := explanation{x.Name, kind, x.Help + laterText(x.Later), nil}
+		if len(x.Keys) > 0 {
+			e.Facts = append(e.Facts, []string{"keys of the step", strings.Join(x.Keys, ", ")})
+		}
+		return e, true
+	}
+	if o, ok := spec.LookupOperator(name); ok {
+		e := explanation{o.Name, string(o.Kind) + " operator", o.Help + laterText(o.Later), nil}
+		for _, p := range o.Params {
+			value := p.Help
+			if p.Default != "" {
+				value += " (default " + p.Default + ")"
+			}
+			e.Facts = append(e.Facts, []string{p.Name, value})
+		}
+		return e, true
+	}
+	for _, w := range words {
+		if w.name == name {
+			return explanation{w.name, w.kind, w.help, nil}, true
+		}
+	}
+	return explanation{}, false
+}
+
+func explainOption(i *options.Info) explanation {
+	e := explanation{i.Key, "option", i.Help, [][]string{{"type", string(i.Type)}, {"default", i.DefaultText()}}}
+	add := func(name string, values []string) {
+		if len(values) > 0 {
+			e.Facts = append(e.Facts, []string{name, strings.Join(values, ", ")})
+		}
+	}
+	if i.Short != "" {
+		add("short name", []string{i.Short})
+	}
+	add("values", i.Enum)
+	add("also written", i.Aliases)
+	add("requires", i.Requires)
+	if i.Inert != nil {
+		condition := i.Inert.Key + " is set"
+		if len(i.Inert.Values) > 0 {
+			condition = fmt.Sprintf("%s = %v", i.Inert.Key, i.Inert.Values[0])
+		}
+		add("has an effect only if", []string{condition})
+	}
+	if i.Later != "" {
+		e.Help += laterText(i.Later)
+	}
+	return e
+}
+
+// allWords lists everything that explain knows.
+func allWords() []string {
+	var out []string
+	for _, i := range options.All() {
+		out = append(out, i.Key)
+		if i.Short != "" {
+			out = append(out, i.Short)
+		}
+	}
+	for _, m := range result.Metrics() {
+		out = append(out, m.Name)
+	}
+	for _, x := range spec.Actions() {
+		out = append(out, x.Name)
+	}
+	for _, o := range spec.Operators() {
+		out = append(out, o.Name)
+	}
+	for _, w := range words {
+		out = append(out, w.name)
+	}
+	return out
+}

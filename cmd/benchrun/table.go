@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"benchrun/harness/result"
+	"benchrun/runtime/options"
+)
+
+// columns are the metrics of the table at the end of a run. RUNNING means
+// different things on different recovery paths, so it never stands alone.
+var columns = []struct{ metric, title string }{
+	{"time_to_running_s", "running"},
+	{"time_to_first_checkpoint_s", "first checkpoint"},
+	{"time_to_drained_s", "drained"},
+}
+
+// writeTables prints one table a workload: the medians of each cell.
+func writeTables(out io.Writer, l *result.Loaded) {
+	for _, w := range l.Run.Workloads {
+		fmt.Fprintf(out, "%s: medians of the trials that are ok, warm-ups left out\n", w.Name)
+		t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+		titles := columns
+		if !slices.ContainsFunc(columns, func(c struct{ metric, title string }) bool { return c.metric == w.Primary }) {
+			titles = append(slices.Clone(titles), struct{ metric, title string }{w.Primary, w.Primary})
+		}
+		fmt.Fprint(t, "cell\tok")
+		for _, c := range titles {
+			fmt.Fprint(t, "\t"+c.title)
+		}
+		fmt.Fprint(t, "\trecovery\toutput\n")
+		for _, c := range l.Run.Plan.Cells {
+			if c.Workload != w.Name {
+				continue
+			}
+			for _, build := range builds(l) {
+				writeRow(t, l, w, c.Cell, build, titles)
+			}
+		}
+		t.Flush()
+		fmt.Fprintln(out)
+	}
+}
+
+func builds(l *result.Loaded) []string {
+	var names []string
+	for n := range l.Run.Builds {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build string, titles []struct{ metric, title string }) {
+	label := cell
+	if len(l.Run.Builds) > 1 {
+		label += "@" + build
+	}
+	planned, ok := 0, 0
+	for _, s := range l.Run.Plan.Order {
+		if s.Workload == w.Name && s.Cell == cell && s.Build == build && !s.Warmup {
+			planned++
+		}
+	}
+	samples := map[string][]float64{}
+	var paths []string
+	output := ""
+	note := func(s string) {
+		if !strings.Contains(output, s) {
+			if output != "" {
+				output += ", "
+			}
+			output += s
+		}
+	}
+	for _, x := range l.Trials {
+		if x.Workload != w.Name || x.Cell != cell || x.Build != build || x.Warmup {
+			continue
+		}
+		switch {
+		case x.Outcome == result.Incorrect:
+			note("WRONG")
+		case x.Outcome != result.OK:
+			note(string(x.Outcome))
+		case x.Correctness == nil:
+			note("unproved")
+		default:
+			note("proved")
+		}
+		if x.Outcome != result.OK {
+			continue
+		}
+		ok++
+		if x.RecoveryPath != "" && !slices.Contains(paths, x.RecoveryPath) {
+			paths = append(paths, x.RecoveryPath)
+		}
+		for _, c := range titles {
+			if v, there := x.Metrics[c.metric]; there {
+				samples[c.metric] = append(samples[c.metric], v)
+			}
+		}
+	}
+	fmt.Fprintf(t, "%s\t%d/%d", label, ok, planned)
+	for _, c := range titles {
+		value := "-"
+		if xs := samples[c.metric]; len(xs) > 0 {
+			value = quantity(c.metric, median(xs))
+		}
+		fmt.Fprint(t, "\t"+value)
+	}
+	path := "-"
+	if len(paths) > 0 {
+		path = strings.Join(paths, ", ")
+	}
+	if output == "" {
+		output = "-"
+	}
+	fmt.Fprintf(t, "\t%s\t%s\n", path, output)
+}
+
+func median(xs []float64) float64 {
+	s := slices.Sorted(slices.Values(xs))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+// quantity writes a metric's value with its unit.
+func quantity(metric string, v float64) string {
+	m, ok := result.LookupMetric(metric)
+	if !ok {
+		return number(v)
+	}
+	switch m.Unit {
+	case "s":
+		return fmt.Sprintf("%.3f s", v)
+	case "B":
+		return bytesText(v)
+	}
+	if m.Unit == "ratio" {
+		return number(v)
+	}
+	return number(v) + " " + m.Unit
+}
+
+func bytesText(v float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for v >= 1024 && i < len(units)-1 {
+		v /= 1024
+		i++
+	}
+	if i == 0 {
+		return options.FormatSize(int64(v))
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}

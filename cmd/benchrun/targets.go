@@ -1,0 +1,8 @@
+package main
+
+import "benchrun/harness/trial"
+
+// targets lists the systems under test that this build can start.
+func targets() trial.Targets {
+	return trial.Targets{}
+}
