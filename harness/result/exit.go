@@ -31,9 +31,9 @@ func Worse(a, b Exit) Exit {
 	return b
 }
 
-// Exit is the exit code that the lines of a run give, with the reasons. It
-// does not know how the run ended; missing trials count as interrupted.
-func (l *Loaded) Exit() (Exit, []string) {
+// Exit is the exit code that the lines of a run give, with the reasons. Why
+// trials are missing, the lines do not tell: the code for it is the caller's.
+func (l *Loaded) Exit(missing Exit) (Exit, []string) {
 	code := ExitOK
 	var reasons []string
 	say := func(c Exit, format string, args ...any) {
@@ -69,7 +69,7 @@ func (l *Loaded) Exit() (Exit, []string) {
 		say(ExitFailed, "nothing was measured: every cell is unsupported")
 	}
 	if n := len(l.Missing); n > 0 {
-		say(ExitInterrupted, "%d of %d trials were not run", n, l.Run.Plan.Trials)
+		say(missing, "%d of %d trials were not run", n, l.Run.Plan.Trials)
 	}
 	return code, reasons
 }

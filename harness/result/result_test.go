@@ -188,7 +188,7 @@ func TestExit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, reasons := l.Exit()
+		got, reasons := l.Exit(ExitInterrupted)
 		if got != c.want || (got != ExitOK) != (len(reasons) > 0) {
 			t.Errorf("%s: %d %q, want %d", c.name, got, reasons, c.want)
 		}

@@ -13,11 +13,12 @@ import (
 
 	"benchrun/harness/result"
 	"benchrun/harness/target"
+	"benchrun/harness/target/targettest"
 	"benchrun/runtime/timeline"
 )
 
 // play runs a scenario against a fake target on virtual time.
-func play(t *testing.T, f *fakeTarget, steps string, check func(tr *result.Trial, log *timeline.Log), sets ...string) {
+func play(t *testing.T, f *targettest.Target, steps string, check func(tr *result.Trial, log *timeline.Log), sets ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w, err := fakeWorkload(steps, sets...)
@@ -28,8 +29,8 @@ func play(t *testing.T, f *fakeTarget, steps string, check func(tr *result.Trial
 		var stderr bytes.Buffer
 		tr := Execution{Workload: w, Target: f, Block: 3, Folder: t.TempDir(), Log: log, Stderr: &stderr}.Run(t.Context())
 		check(tr, log)
-		if f.hang {
-			pause(context.Background(), 3*closeTimeout) // until the cluster has stopped after all
+		if f.SlowClose > 0 {
+			<-time.After(3 * closeTimeout) // until the cluster has stopped after all
 		}
 	})
 }
@@ -57,7 +58,7 @@ func near(t *testing.T, metrics map[string]float64, name string, want float64) {
 }
 
 func TestRescale(t *testing.T) {
-	f := &fakeTarget{bytes: 1 << 20, drain: 3 * time.Second, path: "downstream", output: &target.Output{Proved: true, Received: 250, Expected: 250, Digest: "d", ExpectedDigest: "d"}}
+	f := &targettest.Target{Bytes: 1 << 20, Drain: 3 * time.Second, Path: "downstream", Output: &target.Output{Proved: true, Received: 250, Expected: 250, Digest: "d", ExpectedDigest: "d"}}
 	play(t, f, rescaleSteps, func(tr *result.Trial, log *timeline.Log) {
 		if tr.Outcome != result.OK || tr.Phase != "" || tr.Reason != "" {
 			t.Fatalf("outcome %s in %q: %s", tr.Outcome, tr.Phase, tr.Reason)
@@ -112,35 +113,35 @@ func hasFaultAt(events []timeline.Event, us int64) bool {
 func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		f       *fakeTarget
+		f       *targettest.Target
 		steps   string
 		sets    []string
 		outcome result.Outcome
 		phase   string
 		reason  string
 	}{
-		{"step timeout", &fakeTarget{}, `
+		{"step timeout", &targettest.Target{}, `
 [[scenario.step]]
 name = "fill"
 wait = { checkpoints = 5, in-flight = "1 MiB", timeout = "3s" }
 `, nil, result.Timeout, "fill", "after 3s still missing: checkpoints (3 of 5), in-flight (0B of 1MiB)"},
-		{"trial timeout", &fakeTarget{}, rescaleSteps, []string{"run.trial-timeout=2s", `scenario.step.fill.wait.checkpoints=50`}, result.Timeout, "fill", "the trial-timeout of 2s passed"},
-		{"no restart", &fakeTarget{bytes: 1 << 20, mute: true}, rescaleSteps, nil, result.Timeout, "step-3", "running (no restart was seen since the fault)"},
-		{"start fails", &fakeTarget{startup: errors.New("no sockets")}, rescaleSteps, nil, result.Failed, "start", "no sockets"},
-		{"unsupported", &fakeTarget{startup: fmt.Errorf("rescale: %w", target.ErrUnsupported)}, rescaleSteps, nil, result.Unsupported, "start", "not supported"},
-		{"lost", &fakeTarget{bytes: 1 << 20, output: &target.Output{Proved: true, Received: 9, Expected: 10, Lost: 1, Digest: "a", ExpectedDigest: "b"}}, rescaleSteps, nil,
+		{"trial timeout", &targettest.Target{}, rescaleSteps, []string{"run.trial-timeout=2s", `scenario.step.fill.wait.checkpoints=50`}, result.Timeout, "fill", "the trial-timeout of 2s passed"},
+		{"no restart", &targettest.Target{Bytes: 1 << 20, Mute: true}, rescaleSteps, nil, result.Timeout, "step-3", "running (no restart was seen since the fault)"},
+		{"start fails", &targettest.Target{Startup: errors.New("no sockets")}, rescaleSteps, nil, result.Failed, "start", "no sockets"},
+		{"unsupported", &targettest.Target{Startup: fmt.Errorf("rescale: %w", target.ErrUnsupported)}, rescaleSteps, nil, result.Unsupported, "start", "not supported"},
+		{"lost", &targettest.Target{Bytes: 1 << 20, Output: &target.Output{Proved: true, Received: 9, Expected: 10, Lost: 1, Digest: "a", ExpectedDigest: "b"}}, rescaleSteps, nil,
 			result.Incorrect, "finish", "10 records expected, 9 received, 1 lost, 0 duplicated; the digest is a, not b"},
-		{"nothing", &fakeTarget{bytes: 1 << 20, output: &target.Output{Proved: true}}, rescaleSteps, nil, result.Failed, "finish", "produced nothing"},
-		{"misconfigured", &fakeTarget{bytes: 1 << 20, options: map[string]any{"execution.checkpointing.unaligned.enabled": false}}, rescaleSteps, nil,
+		{"nothing", &targettest.Target{Bytes: 1 << 20, Output: &target.Output{Proved: true}}, rescaleSteps, nil, result.Failed, "finish", "produced nothing"},
+		{"misconfigured", &targettest.Target{Bytes: 1 << 20, Options: map[string]any{"execution.checkpointing.unaligned.enabled": false}}, rescaleSteps, nil,
 			result.Misconfigured, "finish", "execution.checkpointing.unaligned.enabled is false, not true"},
-		{"not reported", &fakeTarget{bytes: 1 << 20, options: map[string]any{"execution.checkpointing.interval": nil}}, rescaleSteps, nil,
+		{"not reported", &targettest.Target{Bytes: 1 << 20, Options: map[string]any{"execution.checkpointing.interval": nil}}, rescaleSteps, nil,
 			result.Misconfigured, "finish", "execution.checkpointing.interval is not reported"},
-		{"job dies", &fakeTarget{bytes: 1 << 20, onFault: func(j *fakeJob) bool { j.end(errors.New("no restarts left")); return true }}, rescaleSteps, nil,
+		{"job dies", &targettest.Target{Bytes: 1 << 20, OnFault: func(j *targettest.Job) bool { j.End(errors.New("no restarts left")); return true }}, rescaleSteps, nil,
 			result.Failed, "step-3", "the job failed: no restarts left"},
-		{"job ends early", &fakeTarget{bytes: 1 << 20, onFault: func(j *fakeJob) bool { j.end(nil); return true }}, rescaleSteps, nil,
+		{"job ends early", &targettest.Target{Bytes: 1 << 20, OnFault: func(j *targettest.Job) bool { j.End(nil); return true }}, rescaleSteps, nil,
 			result.Failed, "step-3", "the job ended before"},
-		{"close hangs", &fakeTarget{bytes: 1 << 20, hang: true}, rescaleSteps, nil, result.Failed, "", "did not stop within 10s"},
-		{"moment never comes", &fakeTarget{bytes: 1 << 20}, rescaleSteps + `
+		{"close hangs", &targettest.Target{Bytes: 1 << 20, SlowClose: 2 * closeTimeout}, rescaleSteps, nil, result.Failed, "", "did not stop within 10s"},
+		{"moment never comes", &targettest.Target{Bytes: 1 << 20}, rescaleSteps + `
 [[scenario.step]]
 name = "again"
 do = "fail-task"
@@ -169,7 +170,7 @@ func TestInterrupt(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(1500*time.Millisecond, func() { cancel(ErrInterrupted) })
-		tr := Execution{Workload: w, Target: &fakeTarget{}, Folder: t.TempDir(), Log: timeline.New(), Stderr: &bytes.Buffer{}}.Run(ctx)
+		tr := Execution{Workload: w, Target: &targettest.Target{}, Folder: t.TempDir(), Log: timeline.New(), Stderr: &bytes.Buffer{}}.Run(ctx)
 		if tr.Outcome != result.TrialInterrupted || tr.Phase != "fill" || tr.Reason != "interrupted" || tr.WallS != 1.5 {
 			t.Errorf("%s in %q after %v s: %s", tr.Outcome, tr.Phase, tr.WallS, tr.Reason)
 		}
@@ -179,7 +180,7 @@ func TestInterrupt(t *testing.T) {
 // TestSecondFaultInRecovery places a fault in the middle of a recovery: what
 // the first fault did not reach is absent.
 func TestSecondFaultInRecovery(t *testing.T) {
-	f := &fakeTarget{bytes: 1 << 20, drain: 10 * time.Second, path: "during"}
+	f := &targettest.Target{Bytes: 1 << 20, Drain: 10 * time.Second, Path: "during"}
 	play(t, f, `
 [[scenario.step]]
 wait = { checkpoints = 1 }
@@ -220,7 +221,7 @@ wait = { drained = true }
 }
 
 func TestCheckpointInProgress(t *testing.T) {
-	f := &fakeTarget{}
+	f := &targettest.Target{}
 	play(t, f, `
 [[scenario.step]]
 wait = { checkpoints = 1, elapsed = "3500ms" }
@@ -266,7 +267,7 @@ vertex = "out"
 wait = { running = true }
 `
 	draw := func(block int, sets ...string) string {
-		f := &fakeTarget{}
+		f := &targettest.Target{}
 		synctest.Test(t, func(t *testing.T) {
 			w, err := fakeWorkload(steps, append(sets, "workload.vertex.out.parallelism=16")...)
 			if err != nil {
@@ -278,7 +279,7 @@ wait = { running = true }
 			}
 		})
 		var out []string
-		for _, x := range f.faults {
+		for _, x := range f.Faults() {
 			out = append(out, fmt.Sprintf("%s:%d", x.Step, x.Subtask))
 		}
 		return strings.Join(out, " ")
@@ -299,7 +300,7 @@ wait = { running = true }
 }
 
 func TestAlignedInFlightIsWhatIsQueued(t *testing.T) {
-	play(t, &fakeTarget{}, `
+	play(t, &targettest.Target{}, `
 [[scenario.step]]
 name = "fill"
 wait = { in-flight = "1 MiB" }
@@ -311,7 +312,7 @@ wait = { in-flight = "1 MiB" }
 }
 
 func TestSavepointsAndStart(t *testing.T) {
-	play(t, &fakeTarget{}, `
+	play(t, &targettest.Target{}, `
 [[scenario.step]]
 wait = { records = 300 }
 [[scenario.step]]

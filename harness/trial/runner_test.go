@@ -15,6 +15,7 @@ import (
 
 	"benchrun/harness/result"
 	"benchrun/harness/target"
+	"benchrun/harness/target/targettest"
 	"benchrun/runtime/timeline"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	if dir, ok := strings.CutPrefix(role, "dying-run:"); ok {
 		dyingRun(dir)
 	}
-	f := &fakeTarget{bytes: 1 << 20, drain: 10 * time.Millisecond, path: "downstream"}
+	f := &targettest.Target{Bytes: 1 << 20, Drain: 10 * time.Millisecond, Path: "downstream"}
 	targets := Targets{"embedded": func() target.Target { return f }}
 	switch role {
 	case "ok":
@@ -51,7 +52,7 @@ func TestMain(m *testing.M) {
 
 // badTarget does something else than to start.
 type badTarget struct {
-	*fakeTarget
+	*targettest.Target
 	act func()
 }
 
