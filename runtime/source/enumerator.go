@@ -1,0 +1,186 @@
+package source
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Enumerator decides which reader reads which split. It is pure: what it wants
+// done it tells the Assigner, in the call.
+type Enumerator interface {
+	// AddReader is told of a reader that has registered.
+	AddReader(a Assigner, subtask int)
+	// HandleRequest is told that a reader asks for a split.
+	HandleRequest(a Assigner, subtask int)
+	// AddSplitsBack returns splits that a failed reader did not keep. The
+	// reader is not registered now.
+	AddSplitsBack(splits []Split, subtask int)
+	// Snapshot gives the bytes from which the enumerator can be made again;
+	// splits that readers have are not in it.
+	Snapshot() []byte
+}
+
+// Assigner carries out what an enumerator decides.
+type Assigner interface {
+	// Parallelism is the number of readers there will be.
+	Parallelism() int
+	// Registered lists the readers that have registered, in order.
+	Registered() []int
+	// Assign hands splits to a registered reader.
+	Assign(subtask int, splits []Split)
+	// NoMoreSplits tells a registered reader that it will get no more.
+	NoMoreSplits(subtask int)
+}
+
+// NewSplits gives fresh splits ids by their order.
+func NewSplits(data [][]byte) []Split {
+	splits := make([]Split, len(data))
+	for i, d := range data {
+		splits[i] = Split{ID: strconv.Itoa(i), Data: d}
+	}
+	return splits
+}
+
+// static hands out everything at registration: the k-th split goes to subtask
+// k mod parallelism.
+type static struct {
+	left []numbered
+}
+
+// numbered is a split with its place in the source's list.
+type numbered struct {
+	Split
+	n uint32
+}
+
+// NewStatic makes an enumerator that hands each reader its share as soon as it
+// registers.
+func NewStatic(splits []Split) Enumerator { return &static{left: number(splits)} }
+
+// RestoreStatic makes it from a snapshot.
+func RestoreStatic(snapshot []byte) (Enumerator, error) {
+	left, err := decodeNumbered(snapshot)
+	return &static{left: left}, err
+}
+
+func number(splits []Split) []numbered {
+	ns := make([]numbered, len(splits))
+	for i, s := range splits {
+		ns[i] = numbered{s, uint32(i)}
+	}
+	return ns
+}
+
+func (e *static) AddReader(a Assigner, subtask int) {
+	var mine []Split
+	e.left = slices.DeleteFunc(e.left, func(s numbered) bool {
+		if int(s.n)%a.Parallelism() != subtask {
+			return false
+		}
+		mine = append(mine, s.Split)
+		return true
+	})
+	if len(mine) > 0 {
+		a.Assign(subtask, mine)
+	}
+	a.NoMoreSplits(subtask)
+}
+
+// HandleRequest: a reader that asks has been told already.
+func (e *static) HandleRequest(a Assigner, subtask int) { a.NoMoreSplits(subtask) }
+
+// AddSplitsBack keeps them for the same subtask, which registers again.
+func (e *static) AddSplitsBack(splits []Split, subtask int) {
+	for _, s := range splits {
+		// The number decides who gets it; the subtask's own does.
+		e.left = append(e.left, numbered{s, uint32(subtask)})
+	}
+}
+
+func (e *static) Snapshot() []byte { return encodeNumbered(e.left) }
+
+// onRequest hands out one split for each request.
+type onRequest struct {
+	left []numbered
+}
+
+// NewOnRequest makes an enumerator that hands out one split whenever a reader
+// asks, so that fast readers get more.
+func NewOnRequest(splits []Split) Enumerator { return &onRequest{left: number(splits)} }
+
+// RestoreOnRequest makes it from a snapshot.
+func RestoreOnRequest(snapshot []byte) (Enumerator, error) {
+	left, err := decodeNumbered(snapshot)
+	return &onRequest{left: left}, err
+}
+
+func (e *onRequest) AddReader(Assigner, int) {}
+
+func (e *onRequest) HandleRequest(a Assigner, subtask int) {
+	if len(e.left) == 0 {
+		a.NoMoreSplits(subtask)
+		return
+	}
+	next := e.left[0]
+	e.left = e.left[1:]
+	a.Assign(subtask, []Split{next.Split})
+}
+
+// AddSplitsBack puts them first: they were due before the others.
+func (e *onRequest) AddSplitsBack(splits []Split, _ int) {
+	e.left = append(number(splits), e.left...)
+}
+
+func (e *onRequest) Snapshot() []byte { return encodeNumbered(e.left) }
+
+// encodeNumbered: count, then number (4), id, data, each of the latter with a
+// varint length.
+func encodeNumbered(splits []numbered) []byte {
+	b := binary.AppendUvarint(nil, uint64(len(splits)))
+	for _, s := range splits {
+		b = binary.LittleEndian.AppendUint32(b, s.n)
+		b = binary.AppendUvarint(b, uint64(len(s.ID)))
+		b = append(b, s.ID...)
+		b = binary.AppendUvarint(b, uint64(len(s.Data)))
+		b = append(b, s.Data...)
+	}
+	return b
+}
+
+func decodeNumbered(b []byte) ([]numbered, error) {
+	size := len(b)
+	bad := func(what string) ([]numbered, error) {
+		return nil, fmt.Errorf("state of a split enumerator: %s at byte %d of %d", what, size-len(b), size)
+	}
+	count, n := binary.Uvarint(b)
+	if n <= 0 || count > uint64(len(b)) {
+		return bad("bad number of splits")
+	}
+	b = b[n:]
+	splits := make([]numbered, 0, count)
+	for range count {
+		if len(b) < 4 {
+			return bad("a split is cut")
+		}
+		s := numbered{n: binary.LittleEndian.Uint32(b)}
+		b = b[4:]
+		for _, field := range []func(p []byte){
+			func(p []byte) { s.ID = string(p) },
+			func(p []byte) { s.Data = slices.Clone(p) },
+		} {
+			length, n := binary.Uvarint(b)
+			if n <= 0 || length > uint64(len(b)-n) {
+				return bad("a split is cut")
+			}
+			field(b[n : n+int(length)])
+			b = b[n+int(length):]
+		}
+		splits = append(splits, s)
+	}
+	if len(b) > 0 {
+		return bad("bytes beyond the last split")
+	}
+	return splits, nil
+}
