@@ -52,7 +52,7 @@ func (l *Loaded) Limits() ([]Limit, error) {
 					out = append(out, limit)
 				}
 			}
-			if !matched {
+			if !matched && l.Run.Settings.Only == "" {
 				for _, text := range w.Thresholds[selector] {
 					out = append(out, Limit{Workload: w.Name, Cell: selector, Text: text, Value: math.NaN()})
 				}

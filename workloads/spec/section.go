@@ -77,11 +77,22 @@ func (s *section) close() {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		} else if _, ok := options.Lookup(k); ok {
 			hint = "options go under [options]"
+		} else if home := homes[k]; home != "" && home != s.path {
+			hint = fmt.Sprintf("%s goes under [%s]", k, home)
 		} else if len(s.known) > 0 && len(s.known) <= 16 {
 			hint = "keys here are " + strings.Join(s.known, ", ")
 		}
 		s.r.add(v.keyAt.problem(s.full(k), "", "unknown key", hint))
 	}
+}
+
+// homes tells where keys belong that are easily put into the wrong table.
+var homes = map[string]string{
+	"repeats": "run", "warmup": "run", "seed": "run", "trial-timeout": "run", "primary": "run", "include-invalid": "run",
+	"target": "cluster", "workers": "cluster", "slots-per-worker": "cluster", "network-memory": "cluster", "buffer-size": "cluster",
+	"buffers-per-channel": "cluster", "floating-buffers-per-gate": "cluster", "max-buffers-per-channel": "cluster",
+	"overdraft-buffers-per-gate": "cluster", "state-backend": "cluster", "storage": "cluster",
+	"mode": "workload", "parallelism": "workload", "max-parallelism": "workload",
 }
 
 func (s *section) str(key, def string) string {
