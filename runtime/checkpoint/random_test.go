@@ -324,6 +324,26 @@ func TestRandomOrders(t *testing.T) {
 	})
 }
 
+// CC-23: what was checked before planning is checked again after it.
+func TestSecondCheck(t *testing.T) {
+	for _, stop := range []func(c *Coordinator){
+		func(c *Coordinator) { c.periodic = false },
+		func(c *Coordinator) { c.shutdown = true },
+	} {
+		c := New(Config{Interval: time.Second})
+		c.Step(0, Start{})
+		stop(c)
+		for _, e := range c.Step(1, PlanComputed{Seq: c.trigger.planSeq}) {
+			if _, ok := e.(ReportTriggered); ok {
+				t.Error("a checkpoint began after its end")
+			}
+		}
+		if c.trigger != nil {
+			t.Error("the trigger is held")
+		}
+	}
+}
+
 func TestReasons(t *testing.T) {
 	if n := len(Reasons()); n != 24 {
 		t.Errorf("%d reasons, Flink has 24", n)

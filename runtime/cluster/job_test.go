@@ -145,6 +145,9 @@ func await(t testing.TB, log *timeline.Log, i int, what string, match func(timel
 
 func completedCheckpoint(e timeline.Event) bool { return e.Kind == timeline.CheckpointCompleted }
 
+// finishLimit is a hang limit, not a target.
+var finishLimit = 5 * time.Second
+
 // result is what came out of a finished job.
 type result struct {
 	arrived, distinct int64
@@ -155,7 +158,7 @@ func finish(t testing.TB, c *cluster.Cluster) result {
 	t.Helper()
 	select {
 	case <-c.Master().Done():
-	case <-time.After(120 * time.Second):
+	case <-time.After(finishLimit):
 		t.Fatal("the job does not end")
 	}
 	if err := c.Master().Err(); err != nil {

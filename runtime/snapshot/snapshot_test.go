@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"benchrun/runtime/failpoint"
 	"benchrun/runtime/storage"
 
 	"pgregory.net/rapid"
@@ -500,7 +501,11 @@ func TestDurableOrder(t *testing.T) {
 	defer storage.DropMemory(t.Name() + "/crashed")
 	seen := map[bool]int{}
 	crash := func(where string) {
-		for _, survives := range []func(string) bool{nil, func(n string) bool { return !strings.Contains(n, MetadataFile) }} {
+		for _, survives := range []func(string) bool{
+			nil,
+			func(n string) bool { return !strings.Contains(n, MetadataFile) },
+			func(n string) bool { return strings.Contains(n, MetadataFile) },
+		} {
 			c := m.CrashClone(t.Name()+"/crashed", survives)
 			meta, err := Load(c, "chk-1")
 			seen[err == nil]++
@@ -515,16 +520,29 @@ func TestDurableOrder(t *testing.T) {
 			}
 		}
 	}
-	disarm := beforeMetadata.Arm(func(int, string) error { crash("before the metadata"); return nil })
-	checkpoint(t, m, 1, "keyed state")
-	disarm()
+	for _, where := range []string{"storage/commit", "storage/committed", "storage/sync-dir", "snapshot/before-metadata",
+		"storage/put", "storage/put-visible", "storage/put-done", "snapshot/after-metadata"} {
+		p, err := failpoint.Lookup(where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hit := false
+		disarm := p.Arm(func(int, string) error { hit = true; crash(where); return nil })
+		m = storage.OpenMemory(t.Name() + where)
+		defer storage.DropMemory(m.URL()[len("mem://"):])
+		checkpoint(t, m, 1, "keyed state")
+		disarm()
+		if !hit {
+			t.Errorf("%s was not passed", where)
+		}
+	}
 	crash("at the end")
 	if seen[true] == 0 || seen[false] == 0 {
 		t.Errorf("complete %d times, absent %d times", seen[true], seen[false])
 	}
 
 	// Failing before the metadata is certain, failing after it is not.
-	disarm = beforeMetadata.Arm(func(int, string) error { return boom })
+	disarm := beforeMetadata.Arm(func(int, string) error { return boom })
 	err := Write(m, "chk-2", &Metadata{Checkpoint: 2})
 	disarm()
 	if !errors.Is(err, boom) || IsUnknownOutcome(err) {

@@ -443,6 +443,32 @@ func TestEverySplitIsInOnePlace(t *testing.T) {
 
 type readerState = reader
 
+// What was assigned before the restored checkpoint is in the reader's state,
+// whether or not the news of its completion has come.
+func TestTrackerTakesBackWhatCameLater(t *testing.T) {
+	s := testSplits(4)
+	tr := newTracker()
+	tr.assign(0, s[:1])
+	tr.snapshot(1)
+	tr.assign(0, s[1:2])
+	tr.snapshot(2)
+	tr.assign(0, s[2:3])
+	tr.assign(1, s[3:4])
+	if got := tr.takeBack(0, 1); fmt.Sprint(got) != fmt.Sprint(s[1:3]) {
+		t.Errorf("taken back: %v", got)
+	}
+	if got := tr.takeBack(0, 1); len(got) > 0 {
+		t.Errorf("taken back twice: %v", got)
+	}
+	if got := tr.takeBack(1, 0); fmt.Sprint(got) != fmt.Sprint(s[3:4]) {
+		t.Errorf("taken back of the other: %v", got)
+	}
+	tr.complete(2)
+	if len(tr.byCheckpoint) > 0 {
+		t.Errorf("left: %v", tr.byCheckpoint)
+	}
+}
+
 func TestEnumeratorStateRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var splits []Split

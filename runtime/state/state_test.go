@@ -518,6 +518,29 @@ func (w *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// A deleted timer is not in a snapshot, wherever in the heap it was.
+func TestDeletedTimersAreNotSaved(t *testing.T) {
+	b := NewBackend(0, 0)
+	for i := int64(1); i <= 5; i++ {
+		b.Timers().Register(0, Timer{Time: i})
+	}
+	b.Timers().Delete(0, Timer{Time: 3})
+	var buf bytes.Buffer
+	groups, err := b.Snapshot().Write(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = NewBackend(0, 0)
+	if err := b.Restore(bytes.NewReader(buf.Bytes()), groups); err != nil {
+		t.Fatal(err)
+	}
+	var fired []int64
+	b.Timers().Advance(10, func(_ int, tm Timer) error { fired = append(fired, tm.Time); return nil })
+	if !slices.Equal(fired, []int64{1, 2, 4, 5}) {
+		t.Errorf("fired: %v", fired)
+	}
+}
+
 func TestAdvanceStopsAtError(t *testing.T) {
 	b := NewBackend(0, 1)
 	stop := errors.New("stop")

@@ -252,6 +252,9 @@ func (d *Dir) put(name string, data []byte, publish func(temp, target string) er
 		os.Remove(f.Name())
 		return fmt.Errorf("put %s: %w", target, err)
 	}
+	if err := putVisible.Hit(name); err != nil {
+		return err
+	}
 	if err := d.syncUp(filepath.Dir(target)); err != nil {
 		return fmt.Errorf("put %s: %w", target, err)
 	}

@@ -232,6 +232,11 @@ func (m *Memory) put(name string, data []byte, replace bool) error {
 		return fmt.Errorf("put %s/%s: %w", m.URL(), name, ErrExists)
 	}
 	m.link(name, &memFile{data: bytes.Clone(data)})
+	m.mu.Unlock()
+	if err := putVisible.Hit(name); err != nil {
+		return err
+	}
+	m.mu.Lock()
 	m.syncUp(path.Dir(name))
 	m.mu.Unlock()
 	return afterPut.Hit(name)

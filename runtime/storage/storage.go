@@ -144,6 +144,7 @@ var (
 	beforeCommit = failpoint.New("storage/commit")
 	afterCommit  = failpoint.New("storage/committed")
 	beforePut    = failpoint.New("storage/put")
+	putVisible   = failpoint.New("storage/put-visible") // not yet durable
 	afterPut     = failpoint.New("storage/put-done")
 	beforeOpen   = failpoint.New("storage/open")
 	beforeDelete = failpoint.New("storage/delete")

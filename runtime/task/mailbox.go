@@ -9,22 +9,32 @@ import (
 // goroutine.
 type mailbox struct {
 	mu      sync.Mutex
-	mails   []func() error
+	mails   []mail
 	closed  bool
 	pending atomic.Bool
 	wake    chan struct{}
 }
 
+// mail is one thing to do. dropped, if set, is called instead when the task
+// ended before it came to it.
+type mail struct {
+	do      func() error
+	dropped func()
+}
+
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
 // post queues a mail; false if the task is over.
-func (m *mailbox) post(fn func() error) bool {
+func (m *mailbox) post(fn func() error) bool { return m.postOr(fn, nil) }
+
+// postOr is post with a say in what happens if nobody comes to do it.
+func (m *mailbox) postOr(fn func() error, dropped func()) bool {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
 		return false
 	}
-	m.mails = append(m.mails, fn)
+	m.mails = append(m.mails, mail{fn, dropped})
 	m.pending.Store(true)
 	m.mu.Unlock()
 	m.signal()
@@ -47,8 +57,9 @@ func (m *mailbox) run() error {
 		m.mails = nil
 		m.pending.Store(false)
 		m.mu.Unlock()
-		for _, fn := range mails {
-			if err := fn(); err != nil {
+		for i, x := range mails {
+			if err := x.do(); err != nil {
+				drop(mails[i+1:])
 				return err
 			}
 		}
@@ -59,6 +70,16 @@ func (m *mailbox) run() error {
 func (m *mailbox) close() {
 	m.mu.Lock()
 	m.closed = true
+	left := m.mails
 	m.mails = nil
 	m.mu.Unlock()
+	drop(left)
+}
+
+func drop(mails []mail) {
+	for _, x := range mails {
+		if x.dropped != nil {
+			x.dropped()
+		}
+	}
 }

@@ -42,6 +42,7 @@ type pending struct {
 	sent    bool         // the capture was submitted
 	ctx     context.Context
 	cancel  context.CancelFunc
+	over    chan struct{} // closed when it is durable or has failed
 
 	mu       sync.Mutex
 	ops      []snapshot.OperatorState
@@ -133,7 +134,7 @@ func (t *Task) decline(checkpoint int64, reason string, err error) {
 // trigger implements barrierActions: the synchronous part of a checkpoint.
 func (t *Task) trigger(ev *record.Event, unaligned bool) error {
 	s := &t.snapshots
-	p := &pending{id: ev.Checkpoint, event: *ev, inputs: !unaligned, outputs: map[int]bool{}, left: 2, capture: &inflight.Capture{}}
+	p := &pending{id: ev.Checkpoint, event: *ev, inputs: !unaligned, outputs: map[int]bool{}, left: 2, capture: &inflight.Capture{}, over: make(chan struct{})}
 	if unaligned {
 		p.capture, s.capture = s.capture, nil
 	}
@@ -259,6 +260,7 @@ func (p *pending) durable(t *Task, set func()) {
 		return
 	}
 	p.finished = true
+	close(p.over)
 	st := &snapshot.SubtaskState{
 		Subtask: t.dep.Subtask, Operators: p.ops, Inputs: p.stored.Inputs, Outputs: p.stored.Outputs, Files: p.stored.Files,
 		InFlightBytes: p.stored.Bytes, StateBytes: p.bytes,
@@ -271,6 +273,9 @@ func (p *pending) failed(t *Task, err error) {
 	p.mu.Lock()
 	was := p.finished
 	p.finished = true
+	if !was {
+		close(p.over)
+	}
 	p.mu.Unlock()
 	if !was && !errors.Is(err, context.Canceled) && p.ctx.Err() == nil {
 		t.decline(p.id, reasonAsync, err)
@@ -363,14 +368,16 @@ func writeOperators(w *snapshot.StateWriter, ops []frozen) (states []snapshot.Op
 // TriggerCheckpoint starts a checkpoint in a task that gets no barriers: a
 // source, or one whose inputs have ended. Safe from any goroutine.
 func (t *Task) TriggerCheckpoint(ev record.Event) {
-	posted := t.mail.post(func() error {
+	// A task that had finished must say so (FLINK-23741).
+	closing := func() { t.decline(ev.Checkpoint, reasonClosing, nil) }
+	posted := t.mail.postOr(func() error {
 		t.unpause()
 		if !t.ready() {
 			t.decline(ev.Checkpoint, reasonNotReady, nil)
 			return nil
 		}
-		if t.holding != 0 {
-			t.decline(ev.Checkpoint, reasonClosing, nil)
+		if t.holding != 0 || t.finishing {
+			closing()
 			return nil
 		}
 		if ev.Checkpoint <= t.handler.done {
@@ -378,9 +385,9 @@ func (t *Task) TriggerCheckpoint(ev record.Event) {
 		}
 		t.handler.done = ev.Checkpoint
 		return t.trigger(&ev, false)
-	})
+	}, closing)
 	if !posted {
-		t.decline(ev.Checkpoint, reasonClosing, nil) // it had finished (FLINK-23741)
+		closing()
 	}
 }
 
@@ -420,6 +427,23 @@ func (t *Task) CheckpointAborted(checkpoint int64) {
 	})
 }
 
+// settle ends what is pending before the task finishes: what is being written is
+// waited for, what still waits for barriers is declined.
+func (s *snapshots) settle() {
+	for id, p := range s.pending {
+		if !p.sent {
+			s.drop(id)
+			s.t.decline(id, reasonClosing, nil)
+			continue
+		}
+		select {
+		case <-p.over:
+		case <-s.t.stop:
+			return
+		}
+	}
+}
+
 // forget drops what a completed checkpoint and older ones left.
 func (s *snapshots) forget(checkpoint int64) {
 	for id := range s.pending {
@@ -443,7 +467,10 @@ func (s *snapshots) drop(checkpoint int64) {
 	}
 	delete(s.pending, checkpoint)
 	p.mu.Lock()
-	p.finished = true
+	if !p.finished {
+		p.finished = true
+		close(p.over)
+	}
 	p.mu.Unlock()
 	p.cancel()
 	if p.capture != nil {

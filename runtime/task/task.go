@@ -271,6 +271,7 @@ func (t *Task) run() error {
 
 // finish reports and tells consumers that nothing will follow.
 func (t *Task) finish() error {
+	t.snapshots.settle()
 	t.updateCounts()
 	for _, c := range t.chain.ops {
 		if r, ok := c.op.(operator.Reporter); ok {
