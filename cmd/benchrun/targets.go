@@ -1,8 +1,11 @@
 package main
 
-import "benchrun/harness/trial"
+import (
+	"benchrun/harness/target/embedded"
+	"benchrun/harness/trial"
+)
 
 // targets lists the systems under test that this build can start.
 func targets() trial.Targets {
-	return trial.Targets{}
+	return trial.Targets{"embedded": embedded.New}
 }
