@@ -73,11 +73,14 @@ type Fault struct {
 
 // Status holds running counters.
 type Status struct {
-	SinkRecords      int64   // records that arrived at sinks, duplicates of replays included
-	WorkersWithTasks int     // live workers that run at least one task of the job
-	InFlightBytes    int64   // bytes queued in channels now
-	RestoredShare    float64 // of the in-flight bytes being restored, the part already processed; 1 when none
-	NetBytes         int64   // counted at the sockets between workers
+	SinkRecords      int64 // records that arrived at sinks, duplicates of replays included
+	WorkersWithTasks int   // live workers that run at least one task of the job
+	InFlightBytes    int64 // bytes queued in channels now
+	// RestoredShare is the processed part of the in-flight bytes that are being
+	// restored; 1 when there are none, and only after the restore-drained events
+	// were added.
+	RestoredShare float64
+	NetBytes      int64 // counted at the sockets between workers
 }
 
 // Output is what the finished job produced, for the proof of correctness.

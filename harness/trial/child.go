@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,7 +99,7 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 	log := timeline.New()
 	stream := streamEvents(log, w)
 	t := Execution{
-		Workload: job, Target: sut, Block: r.Block, Folder: r.Folder, Log: log, Stderr: stderr,
+		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Log: log, Stderr: stderr,
 		Phase: func(step string) { w.send(Message{Phase: step}) },
 	}.Run(ctx)
 	if err := stream(); err != nil {
@@ -104,6 +107,22 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 	}
 	t.Workload, t.Flags = f.Name, job.Cell.Flags
 	return t
+}
+
+// private gives a trial its own part of every folder that the workload names,
+// so that it meets nothing of the trials before it.
+func private(w *spec.Workload, id string) *spec.Workload {
+	out := *w
+	if strings.HasPrefix(out.Cluster.Storage, "file://") {
+		out.Cluster.Storage = strings.TrimRight(out.Cluster.Storage, "/") + "/" + id
+	}
+	out.Vertices = slices.Clone(w.Vertices)
+	for i := range out.Vertices {
+		if p := &out.Vertices[i].Params; p.Path != "" {
+			p.Path = filepath.Join(p.Path, id)
+		}
+	}
+	return &out
 }
 
 // streamEvents sends the events of a log as they come. The function it returns

@@ -323,7 +323,7 @@ func (o *observer) notRunning() string {
 	}
 	up := 0
 	for k := range o.expected {
-		if isUp(o.states[k]) {
+		if isUp(o.states[k].state) {
 			up++
 		}
 	}

@@ -134,7 +134,7 @@ func (m *measurement) states(assigned []timeline.Event) {
 
 // allUpAt tells whether every task that is there runs at a moment.
 func (m *measurement) allUpAt(t time.Duration) bool {
-	states := map[taskKey]string{}
+	states := map[taskKey]taskState{}
 	seen := map[taskKey]bool{} // in the window, before t or after
 	for _, e := range m.before {
 		if e.Kind != timeline.TaskState {
@@ -142,13 +142,15 @@ func (m *measurement) allUpAt(t time.Duration) bool {
 		}
 		k := taskKey{e.Vertex, e.Subtask}
 		if e.T <= t {
-			states[k] = e.State
+			if old, ok := states[k]; !ok || e.Attempt >= old.attempt {
+				states[k] = taskState{e.Attempt, e.State}
+			}
 		} else if e.T < m.windowEnd() && e.State != "FINISHED" && e.State != "CANCELED" && e.State != "CANCELING" && e.State != "FAILED" {
 			seen[k] = true
 		}
 	}
 	for k, s := range states {
-		switch s {
+		switch s.state {
 		case "RUNNING", "FINISHED", "CANCELED", "FAILED": // the last two: rescaled away
 		default:
 			return false

@@ -13,13 +13,20 @@ type taskKey struct {
 	subtask int
 }
 
+// taskState is the newest state of a subtask.
+type taskState struct {
+	attempt int
+	state   string
+}
+
 // observer follows the timeline and knows at each moment what the conditions
 // of a scenario ask for. It is fed by one goroutine.
 type observer struct {
 	w        *spec.Workload
 	expected map[taskKey]bool // the subtasks of the current parallelism
-	states   map[taskKey]string
+	states   map[taskKey]taskState
 	known    map[string]int // parallelism by vertex
+	whole    bool           // the job is one failover region: every restart is one of all tasks
 
 	since    time.Duration // t0 of the last fault; 0 before
 	mustBack bool          // the last fault makes tasks restart
@@ -40,12 +47,31 @@ type observer struct {
 }
 
 func newObserver(w *spec.Workload) *observer {
-	o := &observer{w: w, states: map[taskKey]string{}, known: map[string]int{}, pending: map[int64]bool{}}
+	o := &observer{w: w, states: map[taskKey]taskState{}, known: map[string]int{}, pending: map[int64]bool{}, whole: oneRegion(w)}
 	for _, v := range w.Vertices {
 		o.known[v.ID] = v.Parallelism
 	}
 	o.expect()
 	return o
+}
+
+// oneRegion tells whether all tasks of a job fail over together: the graph
+// hangs together and an edge joins all subtasks with all.
+func oneRegion(w *spec.Workload) bool {
+	if len(w.Vertices) == 0 {
+		return false
+	}
+	allToAll := false
+	reached := map[string]bool{w.Vertices[0].ID: true}
+	for range w.Vertices {
+		for _, e := range w.Edges {
+			if reached[e.From] || reached[e.To] {
+				reached[e.From], reached[e.To] = true, true
+			}
+			allToAll = allToAll || e.Partitioner != "forward" && e.Partitioner != "rescale"
+		}
+	}
+	return allToAll && len(reached) == len(w.Vertices)
 }
 
 // expect computes the tasks that must run: those of every vertex that is not
@@ -94,8 +120,8 @@ func (o *observer) add(e timeline.Event) {
 	switch e.Kind {
 	case timeline.TaskState:
 		k := taskKey{e.Vertex, e.Subtask}
-		if e.Subtask < o.known[e.Vertex] {
-			o.states[k] = e.State
+		if old, ok := o.states[k]; e.Subtask < o.known[e.Vertex] && (!ok || e.Attempt >= old.attempt) {
+			o.states[k] = taskState{e.Attempt, e.State}
 		}
 		switch e.State {
 		case "SCHEDULED", "DEPLOYING", "INITIALIZING":
@@ -109,6 +135,12 @@ func (o *observer) add(e timeline.Event) {
 	}
 	switch e.Kind {
 	case timeline.RestoreAssigned:
+		if o.whole {
+			// A worker that died has said nothing of its tasks' end.
+			for k, s := range o.states {
+				o.states[k] = taskState{s.attempt, ""}
+			}
+		}
 		o.restarted, o.assigned, o.drained = true, true, false
 		o.inflight, o.restored = max(e.Bytes, 0), e.Checkpoint
 		o.checkpoints, o.first, o.newest = 0, false, false
@@ -142,12 +174,12 @@ func (o *observer) running() bool {
 		return false
 	}
 	for k := range o.expected {
-		if !isUp(o.states[k]) {
+		if !isUp(o.states[k].state) {
 			return false
 		}
 	}
 	for _, s := range o.states {
-		if !isUp(s) {
+		if !isUp(s.state) {
 			return false
 		}
 	}
@@ -172,7 +204,8 @@ func (o *observer) recovering(share float64) bool {
 // lagTracker finds the moment from which rated sources are on time again.
 type lagTracker struct {
 	latest  map[string]time.Duration
-	samples []lagSample
+	recent  []lagSample // as reported, of the last lagMemory
+	samples []lagSample // the worst of all sources
 	t0      time.Duration
 	limit   time.Duration
 	known   bool // limit is
@@ -201,6 +234,10 @@ func (l *lagTracker) fault(t0 time.Duration) {
 	l.samples = nil
 }
 
+// lagMemory covers the reports of one vertex by several workers, which do not
+// say which is whose.
+const lagMemory = 250 * time.Millisecond
+
 // add takes a throughput event; the lag is that of the latest source.
 func (l *lagTracker) add(e timeline.Event) {
 	if e.Lag == timeline.None {
@@ -213,6 +250,14 @@ func (l *lagTracker) add(e timeline.Event) {
 	worst := time.Duration(0)
 	for _, lag := range l.latest {
 		worst = max(worst, lag)
+	}
+	old := 0
+	for old < len(l.recent) && l.recent[old].t < e.T-lagMemory {
+		old++
+	}
+	l.recent = append(l.recent[old:], lagSample{e.T, e.Lag})
+	for _, s := range l.recent {
+		worst = max(worst, s.lag)
 	}
 	l.samples = append(l.samples, lagSample{e.T, worst})
 	if len(l.samples) > 1<<14 {

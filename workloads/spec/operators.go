@@ -59,7 +59,7 @@ const (
 
 // MinRecordSize is the smallest record-size: the serialised header of a record
 // without any payload.
-const MinRecordSize = 64
+const MinRecordSize = 44
 
 var (
 	costParams = []Param{

@@ -51,7 +51,7 @@ type Cluster struct {
 	MaxBuffersPerChannel    int // of a subpartition
 	OverdraftBuffersPerGate int
 	StateBackend            string
-	Storage                 string // URL; empty: inside the trial's folder
+	Storage                 string // URL, of which each trial gets a part; empty: inside the trial's folder
 }
 
 // Vertex is one operator of the job graph.
@@ -77,7 +77,7 @@ type Params struct {
 	Keep       float64       // filter: share of records that pass, 0 to 1
 	FanOut     int           // flat-map: copies of each record
 	Size       time.Duration // window-sum: width in event time
-	Path       string        // file-sink: absolute folder; empty: inside the trial's folder
+	Path       string        // file-sink: absolute folder, of which each trial gets a part; empty: inside the trial's folder
 	Cost       time.Duration // per record
 	CostKind   string        // wait or cpu
 	StateSize  int64         // bytes per key
