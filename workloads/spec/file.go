@@ -97,15 +97,10 @@ func (f *File) addCell(r *reporter, root *node, m matrix, c cellNodes) {
 		reasons = append(reasons, b.Reason)
 		control = control && b.Conflict == ""
 	}
-	if options.UnalignedEnabled.Get(w.Options) && !options.UnalignedForced.Get(w.Options) &&
-		slices.ContainsFunc(w.Edges, func(e Edge) bool { return e.Partitioner == "custom" }) {
-		reasons = append(reasons, fmt.Sprintf("unaligned checkpoints with a custom partitioner require %s", options.UnalignedForced.Key()))
-		control = false
-	}
 	cell.Reason = strings.Join(reasons, "; ")
 	cell.Control = cell.Reason != "" && control
 	if f.firstBroken.src == nil && len(reasons) > 0 {
-		f.firstBroken, f.inertOnly = d.root.at, len(broken) == len(reasons)
+		f.firstBroken, f.inertOnly = d.root.at, true
 		if n := d.root.get("options"); n != nil {
 			f.firstBroken = n.keyAt
 		}

@@ -27,6 +27,9 @@ func (d *decoder) checkGraph() {
 			s.fail("partitioner", fmt.Sprintf("forward needs equal parallelism, but %s has %d and %s has %d", e.From, from.Parallelism, e.To, to.Parallelism),
 				"use rebalance or rescale, or make them equal")
 		}
+		if e.Partitioner == "custom" && options.UnalignedEnabled.Get(w.Options) && !options.UnalignedForced.Get(w.Options) {
+			d.r.warn(s.problem("partitioner", fmt.Sprintf("checkpoints of %s stay aligned: barriers do not overtake on a custom edge", e.To), "set options."+quoteSegment(options.UnalignedForced.Key())+" = true"))
+		}
 		op, _ := LookupOperator(to.Operator)
 		if op.Keyed && e.Partitioner != "hash" {
 			s.fail("partitioner", fmt.Sprintf("%s keeps state by key: its input must be partitioned by hash, not %s", to.Operator, e.Partitioner), `write partitioner = "hash"`)
