@@ -21,6 +21,8 @@ type channel interface {
 	captureStart(checkpoint int64) []buffer.Buffer
 	// captureStop ends it and returns what came since.
 	captureStop(checkpoint int64) []buffer.Buffer
+	// captureTake returns what came since, and goes on.
+	captureTake() []buffer.Buffer
 	// convert makes the queued barrier of a checkpoint urgent.
 	convert(checkpoint int64)
 	queuedBytes() int64
@@ -228,6 +230,10 @@ func (g *Gate) CaptureStart(ch int, checkpoint int64) []buffer.Buffer {
 func (g *Gate) CaptureStop(ch int, checkpoint int64) []buffer.Buffer {
 	return g.channels[ch].captureStop(checkpoint)
 }
+
+// CaptureTake returns what has arrived so far since CaptureStart or the last
+// call.
+func (g *Gate) CaptureTake(ch int) []buffer.Buffer { return g.channels[ch].captureTake() }
 
 // Convert makes the barrier of a checkpoint, announced on a channel, urgent.
 func (g *Gate) Convert(ch int, checkpoint int64) { g.channels[ch].convert(checkpoint) }

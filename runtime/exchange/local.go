@@ -79,6 +79,12 @@ func (c *localChannel) captureStop(int64) []buffer.Buffer {
 	return got
 }
 
+func (c *localChannel) captureTake() []buffer.Buffer {
+	got := c.captured
+	c.captured = nil
+	return got
+}
+
 // convert makes the barrier overtake in the producer's queue. The producer
 // would do so itself when its own time-out passes; its data is stored there.
 func (c *localChannel) convert(int64) {}

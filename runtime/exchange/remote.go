@@ -297,6 +297,14 @@ func (c *remoteChannel) captureStop(int64) []buffer.Buffer {
 	return got
 }
 
+func (c *remoteChannel) captureTake() []buffer.Buffer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got := c.captured
+	c.captured = nil
+	return got
+}
+
 func (c *remoteChannel) convert(checkpoint int64) {
 	c.mu.Lock()
 	found := false

@@ -94,3 +94,32 @@ type Stored struct {
 	Files           []string
 	Bytes           int64
 }
+
+// Join puts the parts of one subtask's capture together, in their order.
+func Join(parts []*Stored) *Stored {
+	switch len(parts) {
+	case 0:
+		return &Stored{}
+	case 1:
+		return parts[0]
+	}
+	out := &Stored{}
+	inputs, outputs := newChannels(0), newChannels(0)
+	add := func(to *channels, list []snapshot.ChannelState, file int32) {
+		for _, s := range list {
+			c := to.at(s.Gate, s.Channel)
+			c.Bytes += s.Bytes
+			for _, x := range s.Extents {
+				x.File += file
+				c.Extents = append(c.Extents, x)
+			}
+		}
+	}
+	for _, p := range parts {
+		add(inputs, p.Inputs, int32(len(out.Files)))
+		add(outputs, p.Outputs, int32(len(out.Files)))
+		out.Files = append(out.Files, p.Files...)
+	}
+	out.Inputs, out.Outputs = inputs.states(&out.Bytes), outputs.states(&out.Bytes)
+	return out
+}

@@ -61,7 +61,9 @@ func (o *flatMap) Process(_ int, r *record.Record) error {
 }
 
 // splitWords makes one record a word of the line in Data. A word is a run of
-// letters, digits and underscores of ASCII, or of bytes above it.
+// letters, digits and underscores of ASCII, or of bytes above it. Its number is
+// the line's plus its place in the line: the source numbers lines by their
+// place in the file, so that stays unique, and dense.
 type splitWords struct {
 	base
 	cost cost
@@ -70,26 +72,27 @@ type splitWords struct {
 
 func (o *splitWords) Process(_ int, r *record.Record) error {
 	o.cost.charge(o.c)
-	line := r.Data
-	for n := uint32(0); ; n++ {
-		start := bytes.IndexFunc(line, isWord)
+	for at := 0; ; {
+		start := bytes.IndexFunc(r.Data[at:], isWord)
 		if start < 0 {
 			return nil
 		}
-		line = line[start:]
-		end := bytes.IndexFunc(line, func(c rune) bool { return !isWord(c) })
+		start += at
+		end := bytes.IndexFunc(r.Data[start:], func(c rune) bool { return !isWord(c) })
 		if end < 0 {
-			end = len(line)
+			end = len(r.Data)
+		} else {
+			end += start
 		}
 		o.out = *r
-		o.out.Data = line[:end]
-		o.out.Key = HashText(line[:end])
+		o.out.Data = r.Data[start:end]
+		o.out.Key = HashText(o.out.Data)
 		o.out.Value = 1
-		o.out.Copy = r.Copy<<16 + n
+		o.out.Number = r.Number + uint64(start)
 		if err := o.c.Out.Emit(&o.out); err != nil {
 			return err
 		}
-		line = line[end:]
+		at = end
 	}
 }
 

@@ -39,10 +39,16 @@ type Lane struct {
 
 type lane struct {
 	id    Lane
-	page  *Page
+	page  *page
 	index uint64 // of page
-	pages map[uint64]*Page
+	pages map[uint64]*page
 	last  [stripes]uint64 // newest number + 1 by number mod stripes, for order
+}
+
+// page is a page with its stored form, which is kept while it does not change.
+type page struct {
+	bits Page
+	item []byte
 }
 
 // stripes is a multiple of usual split counts: within one, numbers ascend.
@@ -93,7 +99,8 @@ func (o *verifySink) Process(_ int, r *record.Record) error {
 	if index := r.Number / PageBits; l.page == nil || index != l.index {
 		l.turn(index)
 	}
-	l.page[r.Number%PageBits/64] |= 1 << (r.Number % 64)
+	l.page.bits[r.Number%PageBits/64] |= 1 << (r.Number % 64)
+	l.page.item = nil
 	if last := &l.last[r.Number%stripes]; r.Number < *last {
 		o.disorder++
 	} else {
@@ -108,7 +115,7 @@ func (o *verifySink) Process(_ int, r *record.Record) error {
 func (o *verifySink) laneOf(id Lane) *lane {
 	l := o.lanes[id]
 	if l == nil {
-		l = &lane{id: id, pages: map[uint64]*Page{}}
+		l = &lane{id: id, pages: map[uint64]*page{}}
 		o.lanes[id] = l
 	}
 	o.lane = l
@@ -118,7 +125,7 @@ func (o *verifySink) laneOf(id Lane) *lane {
 func (l *lane) turn(index uint64) {
 	p := l.pages[index]
 	if p == nil {
-		p = new(Page)
+		p = new(page)
 		l.pages[index] = p
 	}
 	l.page, l.index = p, index
@@ -149,19 +156,21 @@ const finalsPerItem = 256
 
 func (o *verifySink) Prepare(int64) error {
 	o.seen.Items, o.finals.Items = nil, nil
-	for _, id := range slices.SortedFunc(maps.Keys(o.lanes), compareLanes) {
-		l := o.lanes[id]
-		for _, index := range slices.Sorted(maps.Keys(l.pages)) {
-			o.seen.Items = append(o.seen.Items, appendPage(nil, id, index, l.pages[index]))
+	for id, l := range o.lanes {
+		for index, p := range l.pages {
+			if p.item == nil {
+				p.item = appendPage(nil, id, index, &p.bits)
+			}
+			o.seen.Items = append(o.seen.Items, p.item)
 		}
 	}
 	var item []byte
-	for _, k := range slices.Sorted(maps.Keys(o.final)) {
+	for k, v := range o.final {
 		if item == nil {
 			item = append(make([]byte, 0, 1+16*finalsPerItem), 0)
 		}
 		item = binary.LittleEndian.AppendUint64(item, k)
-		item = binary.LittleEndian.AppendUint64(item, uint64(o.final[k]))
+		item = binary.LittleEndian.AppendUint64(item, uint64(v))
 		if len(item) > 16*finalsPerItem {
 			o.finals.Items, item = append(o.finals.Items, item), nil
 		}
@@ -200,13 +209,13 @@ func (o *verifySink) restore() error {
 		l := o.laneOf(id)
 		l.turn(index)
 		for i, w := range p {
-			l.page[i] |= w
-		}
-		for n := index*PageBits + PageBits; n > index*PageBits; n-- {
-			if k := n - 1; p[k%PageBits/64]>>(k%64)&1 != 0 {
-				l.last[k%stripes] = max(l.last[k%stripes], n)
+			l.page.bits[i] |= w
+			for ; w != 0; w &= w - 1 {
+				n := index*PageBits + uint64(i*64+bits.TrailingZeros64(w))
+				l.last[n%stripes] = max(l.last[n%stripes], n+1)
 			}
 		}
+		l.page.item = nil
 	}
 	o.lane = nil
 	for _, b := range o.finals.Items {
@@ -313,7 +322,11 @@ type AggregateReport struct {
 func (o *verifySink) Report() (any, error) {
 	r := &SinkReport{Arrived: o.arrived, Disorder: o.disorder, Identity: o.identity, Finals: o.final}
 	for _, id := range slices.SortedFunc(maps.Keys(o.lanes), compareLanes) {
-		r.Lanes = append(r.Lanes, LaneReport{id, o.lanes[id].pages})
+		pages := make(map[uint64]*Page, len(o.lanes[id].pages))
+		for index, p := range o.lanes[id].pages {
+			pages[index] = &p.bits
+		}
+		r.Lanes = append(r.Lanes, LaneReport{id, pages})
 	}
 	for k, v := range o.aggregates {
 		r.Aggregates = append(r.Aggregates, AggregateReport{k[0], k[1], v})

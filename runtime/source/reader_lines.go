@@ -132,6 +132,7 @@ func (s *lines) Next(out operator.Output, n int, more func() bool) (Progress, ti
 			s.cur++
 			continue
 		}
+		start := x.offset
 		line, err := s.line(x)
 		if errors.Is(err, io.EOF) {
 			s.close()
@@ -147,9 +148,10 @@ func (s *lines) Next(out operator.Output, n int, more func() bool) (Progress, ti
 		if err != nil {
 			return More, time.Time{}, fmt.Errorf("source: %w", err)
 		}
-		// The number is unique in the vertex: file and pass above, line below.
+		// The number is unique in the vertex: file and pass above, place in the
+		// file below.
 		s.rec = record.Record{
-			Number: (uint64(x.index)+uint64(x.pass)*uint64(len(s.p.Files)))<<32 | uint64(x.line),
+			Number: (uint64(x.index)+uint64(x.pass)*uint64(len(s.p.Files)))<<32 | uint64(start),
 			Key:    operator.HashText(line), Value: 1, Source: s.p.Source, Data: line,
 		}
 		x.line++

@@ -36,20 +36,20 @@ type snapshots struct {
 type pending struct {
 	id      int64
 	event   record.Event
-	capture *inflight.Capture
-	inputs  bool         // all that arrives before the barriers is captured
-	outputs map[int]bool // partitions whose barriers may still time out
-	sent    bool         // the capture was submitted
+	capture *inflight.Capture // what was collected and not submitted yet
+	inputs  bool              // all that arrives before the barriers is captured
+	outputs map[int]bool      // partitions whose barriers may still time out
+	sent    bool              // the last of the capture was submitted
+	parts   int               // submitted ones
 	ctx     context.Context
 	cancel  context.CancelFunc
 	over    chan struct{} // closed when it is durable or has failed
 
 	mu       sync.Mutex
 	ops      []snapshot.OperatorState
-	files    []string
 	bytes    int64
-	stored   *inflight.Stored
-	left     int // parts that are not durable
+	stored   []*inflight.Stored // by part
+	left     int                // what is not durable: the state, parts, and 1 until the last was submitted
 	finished bool
 }
 
@@ -220,25 +220,49 @@ func (s *snapshots) outputTimeout(checkpoint int64) {
 	p.submit(s.t)
 }
 
-// submit writes the in-flight data when all of it has been collected.
+// submit writes what has been collected. It does so at once and not when all
+// barriers are in: until it is written, the buffers are missing in the network,
+// and somebody upstream may need one of them to get to its barrier.
 func (p *pending) submit(t *Task) {
-	if p.sent || !p.inputs || len(p.outputs) > 0 {
+	if p.sent {
 		return
 	}
-	p.sent = true
-	c := p.capture
-	p.capture = nil
-	if c.Empty() {
-		p.durable(t, func() { p.stored = &inflight.Stored{} })
+	if !p.capture.Empty() {
+		c := p.capture
+		p.capture = &inflight.Capture{}
+		part := p.parts
+		p.parts++
+		p.mu.Lock()
+		p.left++
+		p.stored = append(p.stored, nil)
+		p.mu.Unlock()
+		t.env.Writer.Submit(p.ctx, t.env.Checkpoints, t.folder(&p.event), c, func(st *inflight.Stored, err error) {
+			if err != nil {
+				p.failed(t, fmt.Errorf("in-flight data: %w", err))
+				return
+			}
+			p.durable(t, func() { p.stored[part] = st })
+		})
+	}
+	if p.inputs && len(p.outputs) == 0 {
+		p.sent = true
+		p.durable(t, func() {})
+	}
+}
+
+// flush submits what arrived since the last time on inputs that wait for
+// barriers.
+func (s *snapshots) flush() {
+	p := s.pending[s.capturing]
+	if p == nil || p.inputs || p.capture == nil {
 		return
 	}
-	t.env.Writer.Submit(p.ctx, t.env.Checkpoints, t.folder(&p.event), c, func(st *inflight.Stored, err error) {
-		if err != nil {
-			p.failed(t, fmt.Errorf("in-flight data: %w", err))
-			return
+	for _, in := range s.t.inputs {
+		for ch := range in.des {
+			p.capture.AddInput(in.index, ch, in.gate.CaptureTake(ch))
 		}
-		p.durable(t, func() { p.stored = st })
-	})
+	}
+	p.submit(s.t)
 }
 
 // folder is where a checkpoint's files go.
@@ -249,8 +273,7 @@ func (t *Task) folder(ev *record.Event) string {
 	return snapshot.Folder(ev.Checkpoint)
 }
 
-// durable notes that one of the two parts is on disk and acknowledges after
-// the second.
+// durable notes that something is on disk and acknowledges after the last.
 func (p *pending) durable(t *Task, set func()) {
 	p.mu.Lock()
 	set()
@@ -261,9 +284,10 @@ func (p *pending) durable(t *Task, set func()) {
 	}
 	p.finished = true
 	close(p.over)
+	data := inflight.Join(p.stored)
 	st := &snapshot.SubtaskState{
-		Subtask: t.dep.Subtask, Operators: p.ops, Inputs: p.stored.Inputs, Outputs: p.stored.Outputs, Files: p.stored.Files,
-		InFlightBytes: p.stored.Bytes, StateBytes: p.bytes,
+		Subtask: t.dep.Subtask, Operators: p.ops, Inputs: data.Inputs, Outputs: data.Outputs, Files: data.Files,
+		InFlightBytes: data.Bytes, StateBytes: p.bytes,
 	}
 	p.mu.Unlock()
 	t.listener.Acknowledge(t.dep.ID, p.id, st)

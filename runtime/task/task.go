@@ -496,6 +496,7 @@ func (t *Task) tick() error {
 	for _, p := range t.parts {
 		p.Flush()
 	}
+	t.snapshots.flush()
 	t.updateCounts()
 	if t.reader != nil {
 		return t.tickSource()

@@ -244,7 +244,6 @@ func (n *node) words(r *rec) {
 	word := func(c byte) bool {
 		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 	}
-	i := 0
 	for at := 0; at < len(r.text); {
 		if !word(r.text[at]) {
 			at++
@@ -257,9 +256,8 @@ func (n *node) words(r *rec) {
 		c := *r
 		c.text = r.text[at:end]
 		c.key, c.value = textKey(c.text), 1
-		c.copy = r.copy<<16 + uint32(i)
+		c.number = r.number + uint64(at)
 		n.emit(&c)
-		i++
 		at = end
 	}
 }
@@ -346,6 +344,7 @@ func emitLines(n *node, p Position, pass int, limit int64) error {
 	}
 	defer f.Close()
 	in := bufio.NewReader(f)
+	place := uint64(0)
 	for line := uint64(0); limit < 0 || int64(line) < limit; line++ {
 		b, err := in.ReadBytes('\n')
 		if len(b) == 0 && errors.Is(err, io.EOF) {
@@ -354,10 +353,12 @@ func emitLines(n *node, p Position, pass int, limit int64) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		b = bytes.TrimRight(b, "\n")
+		start := place
+		place += uint64(len(b))
+		b = bytes.TrimSuffix(b, []byte("\n"))
 		b = bytes.TrimSuffix(b, []byte("\r"))
 		n.emit(&rec{
-			source: n.id, number: (uint64(p.Split)+uint64(pass)*uint64(p.Files))<<32 | line,
+			source: n.id, number: (uint64(p.Split)+uint64(pass)*uint64(p.Files))<<32 | start,
 			key: textKey(b), value: 1, text: b,
 		})
 	}
