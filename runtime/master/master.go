@@ -70,7 +70,7 @@ type Master struct {
 	restores     map[uint64]*preparing
 	prepared     map[int]*prepared
 	settled      map[int64][]task.ID // by checkpoint: tasks that had finished
-	sources      map[string]*sourceState
+	sources      *sources
 	results      results
 	timers       [2]*time.Timer // of the scheduler and of the coordinator
 	origin       *Origin
@@ -90,6 +90,10 @@ type execution struct {
 
 // New starts a master that listens for workers. Submit starts the job.
 func New(cfg Config) (*Master, error) {
+	sources, err := newSources(cfg.Graph)
+	if err != nil {
+		return nil, err
+	}
 	l, err := cfg.Transport.Listen()
 	if err != nil {
 		return nil, fmt.Errorf("master: %w", err)
@@ -98,8 +102,9 @@ func New(cfg Config) (*Master, error) {
 		cfg: cfg, listener: l, loopDone: make(chan struct{}), done: make(chan struct{}), graph: cfg.Graph,
 		workers: map[scheduling.Worker]*workerConn{}, tasks: map[task.ID]*execution{}, live: map[string][]*execution{},
 		replies: map[uint64]func(string, error){}, restores: map[uint64]*preparing{}, prepared: map[int]*prepared{},
-		sizes: map[int64][2]int64{}, settled: map[int64][]task.ID{}, sources: map[string]*sourceState{}, token: snapshot.SavepointToken(), options: cfg.Values.Map(),
+		sizes: map[int64][2]int64{}, settled: map[int64][]task.ID{}, token: snapshot.SavepointToken(), options: cfg.Values.Map(),
 	}
+	m.sources = sources
 	m.results.reports = map[task.ID][]control.Report{}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mail.wake = make(chan struct{}, 1)

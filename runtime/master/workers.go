@@ -121,6 +121,7 @@ func (m *Master) workerLost(w *workerConn, err error) {
 	for _, x := range m.tasks {
 		if x.worker == w && !x.state.Terminal() {
 			x.state = task.Failed
+			m.readerOver(x.id)
 			m.checkpoint(checkpoint.TaskFailed{Task: checkpoint.Task(x.id)})
 		}
 	}
@@ -158,6 +159,9 @@ func (m *Master) taskState(x control.TaskState) {
 	s, err := scheduling.ParseTaskState(string(x.State))
 	if err != nil {
 		return
+	}
+	if x.State == task.Failed || x.State == task.Canceled {
+		m.readerOver(x.Task)
 	}
 	if x.State == task.Failed {
 		m.checkpoint(checkpoint.TaskFailed{Task: checkpoint.Task(x.Task)})

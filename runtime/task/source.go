@@ -37,6 +37,10 @@ func (t *Task) stepSource() (bool, error) {
 		t.until(at)
 		return false, nil
 	case source.Idle:
+		if !t.requested && t.v.Operators[0].Operator == source.Lines {
+			t.requested = true
+			t.listener.OperatorEvent(t.dep.ID, source.EncodeReaderEvent(source.ReaderEvent{Request: true}))
+		}
 		if !t.idleSent {
 			return false, t.sourceStatus(false)
 		}
@@ -98,6 +102,7 @@ func (t *Task) OperatorEvent(payload []byte) error {
 		if t.reader == nil {
 			return fmt.Errorf("vertex %s: event for a source", t.dep.ID.Vertex)
 		}
+		t.requested = false
 		if len(ev.Splits) > 0 {
 			if err := t.reader.AddSplits(ev.Splits); err != nil {
 				return err

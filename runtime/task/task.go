@@ -59,6 +59,7 @@ type Task struct {
 	firstLast int64 // first checkpoint taken after the end of data
 	holding   int64 // synchronous savepoint that is waited for
 	paused    bool  // a source that waits for its first checkpoint
+	requested bool  // a split was asked for and has not come
 	idleSent  bool
 	lastMark  time.Time
 	snapshots snapshots
