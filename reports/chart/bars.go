@@ -1,0 +1,107 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bars compares medians of several metrics, a group of bars a cell.
+type Bars struct {
+	Title  string
+	Unit   string
+	Series []string // names, in the order of the bars; at most four
+	Groups []Group
+}
+
+// Group is one cell of Bars. Values are by series; nil: no samples.
+type Group struct {
+	Label  string
+	Values []*float64
+	Notes  []string // of the values, for hovering
+}
+
+func (b *Bars) values() []float64 {
+	var vs []float64
+	for _, g := range b.Groups {
+		for _, v := range g.Values {
+			if v != nil && finite(*v) {
+				vs = append(vs, *v)
+			}
+		}
+	}
+	return vs
+}
+
+// scale of bars always begins at 0, as their length is what is seen.
+func (b *Bars) scale() (sc scale, div float64, unit string) {
+	div, unit = readable(b.values(), b.Unit)
+	high := 0.0
+	for _, v := range b.values() {
+		high = max(high, v/div)
+	}
+	return linear(0, high*1.02), div, unit
+}
+
+const (
+	barHeight = 15.0
+	barGap    = 2.0
+	groupGap  = 18.0
+)
+
+func (b *Bars) groupHeight() float64 {
+	return float64(len(b.Series))*(barHeight+barGap) + groupGap
+}
+
+func (b *Bars) describe() string {
+	var parts []string
+	for _, g := range b.Groups {
+		var vs []string
+		for i, v := range g.Values {
+			if v != nil {
+				vs = append(vs, b.Series[i]+" "+Quantity(*v, b.Unit))
+			}
+		}
+		if len(vs) == 0 {
+			vs = []string{"no samples"}
+		}
+		parts = append(parts, g.Label+": "+strings.Join(vs, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// SVG draws the chart for the page.
+func (b *Bars) SVG() string {
+	sc, div, unit := b.scale()
+	var labels []string
+	for _, g := range b.Groups {
+		labels = append(labels, g.Label)
+	}
+	left := labelWidth(labels)
+	width := chartWidth - left - rightMargin
+	bottom := float64(len(b.Groups)) * b.groupHeight()
+	var s svg
+	s.begin(chartWidth, bottom+axisHeight, b.Title, b.describe())
+	axis(&s, sc, left, width, 0, bottom, axisTitle(b.Title, unit, false))
+	for i, g := range b.Groups {
+		top := float64(i) * b.groupHeight()
+		if i > 0 {
+			s.line("row", 0, top, chartWidth, top)
+		}
+		s.label("lab strong", "end", left-labelMargin, top+b.groupHeight()/2+4, labelMax, g.Label)
+		for j, v := range g.Values {
+			y := top + groupGap/2 + float64(j)*(barHeight+barGap)
+			if v == nil {
+				s.text("dim small", "start", left+6, y+barHeight-3.5, "no samples: "+b.Series[j])
+				continue
+			}
+			w := sc.at(*v/div) * width
+			note := b.Series[j] + ": " + Quantity(*v, b.Unit)
+			if j < len(g.Notes) && g.Notes[j] != "" {
+				note += ", " + g.Notes[j]
+			}
+			s.rect(fmt.Sprintf("s%d", j+1), left, y, max(w, 1.5), barHeight, note)
+			s.text("val", "start", left+max(w, 1.5)+6, y+barHeight-3.5, Quantity(*v, b.Unit))
+		}
+	}
+	return s.end()
+}

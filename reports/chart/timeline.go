@@ -1,0 +1,377 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// State is what a task does in a span of a Timeline, the least advanced first.
+type State int
+
+// States of tasks.
+const (
+	Deploying State = iota
+	Initializing
+	Draining // RUNNING, with restored data that it has not processed yet
+	Running
+	states
+)
+
+var stateNames = [states]string{"deploying", "initializing", "running, restored data not yet drained", "running"}
+
+// String is the state in words.
+func (s State) String() string { return stateNames[s] }
+
+// Timeline shows one trial: what its tasks did, its checkpoints and its
+// throughput. Times are seconds, with the first fault at 0.
+type Timeline struct {
+	Title       string
+	From, To    float64 // what is shown
+	Lanes       []Lane
+	Marks       []Mark
+	Checkpoints []Checkpoint
+	Rates       []Rate
+	MaxRate     float64 // top of the throughput lane; 0: that of Rates
+}
+
+// Lane is one vertex; a strip is one subtask, or several side by side that are
+// shown as the least advanced of them.
+type Lane struct {
+	Name   string
+	Strips [][]Span
+}
+
+// Span is a stretch of time in one state.
+type Span struct {
+	From, To float64
+	State    State
+}
+
+// Mark is a moment with a name. A fault is drawn strongly.
+type Mark struct {
+	T     float64
+	Text  string
+	Fault bool
+}
+
+// Checkpoint is one checkpoint from its trigger to its end.
+type Checkpoint struct {
+	ID       int64
+	From, To float64
+	Outcome  CheckpointOutcome
+	Note     string // size, or the reason of the failure
+}
+
+// CheckpointOutcome is how a checkpoint ended.
+type CheckpointOutcome int
+
+// Outcomes of checkpoints.
+const (
+	Pending CheckpointOutcome = iota // not within the trial
+	Completed
+	Failed
+)
+
+func (o CheckpointOutcome) String() string { return [...]string{"not ended", "complete", "failed"}[o] }
+
+// Rate is a point of the throughput line.
+type Rate struct{ T, PerSecond float64 }
+
+// Sizes of a timeline, in px.
+const (
+	markRow        = 15.0
+	laneGap        = 7.0
+	checkpointLane = 22.0
+	rateLane       = 46.0
+)
+
+// placed is a mark with the place of its text.
+type placed struct {
+	Mark
+	x     float64
+	row   int
+	after bool // the text stands right of the line
+}
+
+// layout is where the parts of a timeline lie, in px from its upper left.
+type layout struct {
+	left, width float64 // of the time axis
+	marks       []placed
+	rows        int // of mark texts
+	lanes       []float64
+	strip       []float64 // height of a strip, by lane
+	checkpoints float64
+	rates       float64
+	bottom      float64
+	scale       scale
+}
+
+// stripHeight makes a lane of few subtasks well visible and one of many no
+// higher than needed.
+func stripHeight(n int) float64 {
+	return math.Round(min(max(60/float64(max(n, 1)), 3), 12))
+}
+
+func (t *Timeline) layout() layout {
+	var labels []string
+	for _, l := range t.Lanes {
+		labels = append(labels, l.Name)
+	}
+	l := layout{left: max(labelWidth(labels), 118), scale: seconds(t.From, t.To)}
+	l.width = chartWidth - l.left - 24
+	l.place(t.Marks)
+	y := float64(l.rows)*markRow + 6
+	for _, lane := range t.Lanes {
+		h := stripHeight(len(lane.Strips))
+		l.lanes, l.strip = append(l.lanes, y), append(l.strip, h)
+		y += max(h*float64(len(lane.Strips)), 12) + laneGap
+	}
+	l.checkpoints = y
+	y += checkpointLane + laneGap
+	if len(t.Rates) > 0 {
+		l.rates = y + 4
+		y += rateLane + laneGap
+	}
+	l.bottom = y
+	return l
+}
+
+// seconds is a linear scale that need not begin at 0.
+func seconds(from, to float64) scale {
+	if !(to > from) || !finite(from) || !finite(to) {
+		from, to = 0, 1
+	}
+	return linear(from, to)
+}
+
+func (l *layout) x(t float64) float64 { return l.left + l.scale.at(t)*l.width }
+
+// place finds rows for the texts of marks so that none overlap: faults first,
+// at the top, the others in the order of time.
+func (l *layout) place(marks []Mark) {
+	var ends [][][2]float64 // taken stretches, by row
+	fits := func(row int, from, to float64) bool {
+		for _, e := range ends[row] {
+			if from < e[1]+8 && to > e[0]-8 {
+				return false
+			}
+		}
+		return true
+	}
+	order := slices.Clone(marks)
+	slices.SortStableFunc(order, func(a, b Mark) int {
+		switch {
+		case a.Fault != b.Fault && a.Fault:
+			return -1
+		case a.Fault != b.Fault:
+			return 1
+		case a.T < b.T:
+			return -1
+		case a.T > b.T:
+			return 1
+		}
+		return 0
+	})
+	for _, m := range order {
+		if m.T < l.scale.min || m.T > l.scale.max {
+			continue
+		}
+		p := placed{Mark: m, x: l.x(m.T), after: true}
+		w := textWidth(m.Text) + 5
+		from, to := p.x, p.x+w
+		if to > l.left+l.width+20 {
+			p.after = false
+			from, to = p.x-w, p.x
+		}
+		for p.row = 0; ; p.row++ {
+			if p.row == len(ends) {
+				ends = append(ends, nil)
+			}
+			if fits(p.row, from, to) {
+				break
+			}
+		}
+		ends[p.row] = append(ends[p.row], [2]float64{from, to})
+		l.marks = append(l.marks, p)
+	}
+	l.rows = len(ends)
+}
+
+// maxRate is the top of the throughput lane.
+func (t *Timeline) maxRate() float64 {
+	if t.MaxRate > 0 {
+		return t.MaxRate
+	}
+	top := 0.0
+	for _, r := range t.Rates {
+		top = max(top, r.PerSecond)
+	}
+	if top == 0 {
+		return 1
+	}
+	return top
+}
+
+// rateLabel names the throughput lane's top.
+func rateLabel(perSecond float64) string {
+	switch {
+	case perSecond >= 1e6:
+		return fmt.Sprintf("%.1f M records/s", perSecond/1e6)
+	case perSecond >= 1e4:
+		return fmt.Sprintf("%.0f k records/s", perSecond/1e3)
+	case perSecond >= 1e3:
+		return fmt.Sprintf("%.1f k records/s", perSecond/1e3)
+	}
+	return fmt.Sprintf("%.0f records/s", perSecond)
+}
+
+func (t *Timeline) describe() string {
+	var parts []string
+	for _, m := range t.Marks {
+		if m.Fault {
+			parts = append(parts, fmt.Sprintf("%s at %s", m.Text, Quantity(m.T, "s")))
+		} else {
+			parts = append(parts, m.Text)
+		}
+	}
+	done, failed := 0, 0
+	for _, c := range t.Checkpoints {
+		switch c.Outcome {
+		case Completed:
+			done++
+		case Failed:
+			failed++
+		}
+	}
+	parts = append(parts, fmt.Sprintf("%d checkpoints complete, %d failed", done, failed))
+	return strings.Join(parts, "; ")
+}
+
+// SVG draws the timeline for the page.
+func (t *Timeline) SVG() string {
+	l := t.layout()
+	var s svg
+	s.begin(chartWidth, l.bottom+axisHeight, t.Title, t.describe())
+	top := float64(l.rows)*markRow + 2
+	axis(&s, l.scale, l.left, l.width, top, l.bottom, "seconds from the fault")
+	for i, lane := range t.Lanes {
+		t.drawLane(&s, l, i, lane)
+	}
+	t.drawCheckpoints(&s, l)
+	t.drawRates(&s, l)
+	for _, m := range l.marks {
+		class, text := "mark", "marktext"
+		if m.Fault {
+			class, text = "fault", "faulttext"
+		}
+		y := float64(m.row)*markRow + 11
+		s.line(class, m.x, y-9, m.x, l.bottom)
+		if m.after {
+			s.text(text, "start", m.x+4, y, m.Text)
+		} else {
+			s.text(text, "end", m.x-4, y, m.Text)
+		}
+	}
+	return s.end()
+}
+
+func (t *Timeline) drawLane(s *svg, l layout, i int, lane Lane) {
+	h := l.strip[i]
+	height := h * float64(len(lane.Strips))
+	s.label("lab", "end", l.left-labelMargin, l.lanes[i]+max(height, 12)/2+4, labelMax, lane.Name)
+	if height > 0 {
+		s.rect("bed", l.left, l.lanes[i], l.width, height, "")
+	}
+	for state := range states {
+		var d strings.Builder
+		for j, strip := range lane.Strips {
+			y := l.lanes[i] + float64(j)*h
+			for _, span := range strip {
+				if span.State != state {
+					continue
+				}
+				x1, x2 := l.x(span.From), l.x(span.To)
+				if x2-x1 < 0.1 {
+					continue
+				}
+				fmt.Fprintf(&d, "M%s %sh%sv%sh-%sz", px(x1), px(y), px(x2-x1), px(gapped(h)), px(x2-x1))
+			}
+		}
+		if d.Len() > 0 {
+			s.path(fmt.Sprintf("t%d", state), d.String(), lane.Name+": "+state.String())
+		}
+	}
+}
+
+// gapped leaves a hair between strips that are high enough for it.
+func gapped(h float64) float64 {
+	if h >= 5 {
+		return h - 1
+	}
+	return h
+}
+
+func (t *Timeline) drawCheckpoints(s *svg, l layout) {
+	y := l.checkpoints
+	s.text("lab", "end", l.left-labelMargin, y+checkpointLane/2+4, "checkpoints")
+	s.rect("bed", l.left, y, l.width, checkpointLane, "")
+	for _, c := range t.Checkpoints {
+		if c.To < l.scale.min || c.From > l.scale.max {
+			continue
+		}
+		note := fmt.Sprintf("checkpoint %d: triggered at %s, %s", c.ID, at(c.From), c.Outcome)
+		if c.Outcome != Pending {
+			note += " at " + at(c.To)
+		}
+		if c.Note != "" {
+			note += ", " + c.Note
+		}
+		x1, x2 := l.x(c.From), l.x(c.To)
+		class := [...]string{"ckpending", "ckok", "ckfail"}[c.Outcome]
+		s.rect(class, x1, y+7, max(x2-x1, 1), checkpointLane-14, note)
+		switch {
+		case c.To > l.scale.max || c.Outcome == Pending:
+		case c.Outcome == Completed:
+			s.circle("ckdone", x2, y+checkpointLane/2, 5, note)
+		default:
+			m := y + checkpointLane/2
+			s.path("ckcross", fmt.Sprintf("M%s %sl8 8m-8 0l8 -8", px(x2-4), px(m-4)), note)
+		}
+	}
+}
+
+func at(t float64) string {
+	if t < 0 {
+		return "−" + Quantity(-t, "s")
+	}
+	return Quantity(t, "s")
+}
+
+func (t *Timeline) drawRates(s *svg, l layout) {
+	if len(t.Rates) == 0 {
+		return
+	}
+	top := t.maxRate()
+	y0 := l.rates + rateLane - 4
+	s.text("lab", "end", l.left-labelMargin, l.rates+rateLane/2-1, "throughput")
+	s.text("dim small", "end", l.left-labelMargin, l.rates+rateLane/2+13, "top "+rateLabel(top))
+	s.line("grid", l.left, l.rates, l.left+l.width, l.rates)
+	s.line("axis", l.left, y0, l.left+l.width, y0)
+	var d strings.Builder
+	first := true
+	for _, r := range t.Rates {
+		if r.T < l.scale.min || r.T > l.scale.max || !finite(r.PerSecond) {
+			continue
+		}
+		cmd := "L"
+		if first {
+			cmd, first = "M", false
+		}
+		fmt.Fprintf(&d, "%s%s %s", cmd, px(l.x(r.T)), px(y0-min(max(r.PerSecond/top, 0), 1)*(rateLane-4)))
+	}
+	if d.Len() > 0 {
+		s.path("rate", d.String(), "records that left the sources per second")
+	}
+}

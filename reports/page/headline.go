@@ -1,0 +1,163 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"benchrun/harness/result"
+	"benchrun/reports/chart"
+	"benchrun/reports/verdict"
+)
+
+// deeds say what a metric means for the job, before the time.
+var deeds = map[string]string{
+	"time_to_first_checkpoint_s": "the job was safe again %s after %s",
+	"time_to_running_s":          "all tasks were running again %s after %s",
+	"time_to_drained_s":          "the restored backlog was worked off %s after %s",
+	"time_to_caught_up_s":        "the sources were on time again %s after %s",
+	"time_to_first_output_s":     "the first output came %s after %s",
+	"detect_s":                   "the master knew %s after %s",
+	"makespan_s":                 "the job took %s with %s",
+}
+
+// headline says in words what the workload showed.
+func (w *workloadView) headline() {
+	reference := verdict.Reference(w.run, w.Name)
+	ok, all, failed := 0, 0, 0
+	for _, c := range w.columns {
+		all, failed = all+c.Planned, failed+c.Failed
+		for _, t := range c.Trials {
+			if t.Outcome == result.OK {
+				ok++
+			}
+		}
+	}
+	if ok == 0 {
+		w.Headline = []string{"Nothing was measured: no trial of this workload ended well."}
+		return
+	}
+	w.compareBest(reference)
+	w.drainedSentence()
+	w.outputSentence(ok, all)
+}
+
+// compareBest sets the best cell against the reference.
+func (w *workloadView) compareBest(reference string) {
+	m := metricOf(w.spec.Primary)
+	best, ref := -1, -1
+	median := make(map[int]float64)
+	for i, c := range w.columns {
+		s, ok := w.stat(i, w.spec.Primary)
+		if !ok {
+			continue
+		}
+		median[i] = s.Median
+		if c.Cell == reference && ref < 0 {
+			ref = i
+		}
+		if best < 0 || m.Better != result.Higher && s.Median < median[best] || m.Better == result.Higher && s.Median > median[best] {
+			best = i
+		}
+	}
+	if best < 0 {
+		w.Headline = append(w.Headline, fmt.Sprintf("No trial has the metric %s.", w.spec.Primary))
+		return
+	}
+	value := func(i int) string {
+		if m.Unit == "s" {
+			return rough(median[i], "s")
+		}
+		return chart.Quantity(median[i], m.Unit)
+	}
+	deed, known := deeds[w.spec.Primary]
+	if !known {
+		deed = short(w.spec.Primary) + " was %s with %s"
+	}
+	what := noun(w.faults[0].kind)
+	if strings.HasSuffix(deed, "with %s") {
+		what = w.labels[best]
+	}
+	first := fmt.Sprintf("With %s "+deed, w.labels[best], value(best), what)
+	if strings.HasSuffix(deed, "with %s") {
+		first = capital(fmt.Sprintf(deed, value(best), what))
+	}
+	switch {
+	case ref < 0 || len(median) == 1:
+		first += "."
+	case best == ref:
+		first += "; no other cell was better."
+	default:
+		first += fmt.Sprintf(", with %s %s", w.labels[ref], value(ref))
+		if median[best] > 0 && median[ref] > 0 {
+			if t := times(median[best]/median[ref], m.Better); t != "" {
+				first += ": " + t
+			}
+		}
+		first += "."
+	}
+	w.Headline = append(w.Headline, first)
+	var rest []string
+	for i := range w.columns {
+		if _, ok := median[i]; ok && i != best && i != ref {
+			rest = append(rest, w.labels[i]+": "+value(i))
+		}
+	}
+	if len(rest) > 0 {
+		w.Headline = append(w.Headline, "The others – "+strings.Join(rest, "; ")+".")
+	}
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// drainedSentence tells whether the options changed when the backlog was worked
+// off, or only when the job was safe.
+func (w *workloadView) drainedSentence() {
+	if w.spec.Primary == "time_to_drained_s" {
+		return
+	}
+	var medians []float64
+	for i := range w.columns {
+		if s, ok := w.stat(i, "time_to_drained_s"); ok {
+			medians = append(medians, s.Median)
+		}
+	}
+	if len(medians) < 2 {
+		return
+	}
+	low, high := slices.Min(medians), slices.Max(medians)
+	switch {
+	case high == 0:
+	case low > 0 && high/low < 1.25:
+		w.Headline = append(w.Headline, fmt.Sprintf("The backlog itself was worked off at about the same time everywhere (%s to %s): the options change when the job is safe and running, not how long the work takes.", rough(low, "s"), rough(high, "s")))
+	default:
+		w.Headline = append(w.Headline, fmt.Sprintf("The restored backlog was worked off after %s to %s.", rough(low, "s"), rough(high, "s")))
+	}
+}
+
+func (w *workloadView) outputSentence(ok, all int) {
+	proved, wrong := 0, 0
+	for _, c := range w.columns {
+		for _, t := range c.Trials {
+			switch {
+			case t.Outcome == result.Incorrect:
+				wrong++
+			case t.Outcome == result.OK && t.Correctness != nil:
+				proved++
+			}
+		}
+	}
+	switch {
+	case wrong > 0:
+		w.Headline = append(w.Headline, fmt.Sprintf("%s gave wrong output; no speed makes up for that.", capital(count(wrong, "trial", "trials"))))
+	case ok < all:
+		w.Headline = append(w.Headline, fmt.Sprintf("%d of %d trials ended well.", ok, all))
+	case proved == all:
+		w.Headline = append(w.Headline, fmt.Sprintf("In all %s every record is accounted for: none lost, none duplicated.", count(all, "trial", "trials")))
+	}
+}

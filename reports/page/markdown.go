@@ -1,0 +1,78 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+)
+
+// markdown is the summary for pull requests and job pages.
+func markdown(v *view) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n", escapeMarkdown(v.Title))
+	fmt.Fprintf(&b, "%s\n\n", escapeMarkdown(strings.Join(v.Subtitle, " · ")))
+	if !v.Complete {
+		fmt.Fprintf(&b, "**The run is not complete (%s).**\n\n", escapeMarkdown(v.State))
+	}
+	bullets(&b, v.Warnings)
+	for _, w := range v.Workloads {
+		fmt.Fprintf(&b, "## %s\n\n", escapeMarkdown(w.Name))
+		for _, h := range w.Headline {
+			fmt.Fprintf(&b, "%s ", escapeMarkdown(h))
+		}
+		b.WriteString("\n\n")
+		for _, t := range w.Tables {
+			markdownTable(&b, t)
+		}
+		if w.Limits != nil {
+			markdownTable(&b, w.Limits)
+		}
+		if len(w.Warnings) > 0 {
+			b.WriteString("Warnings:\n\n")
+			bullets(&b, w.Warnings)
+		}
+		b.WriteString("Reproduce a cell:\n\n```\n")
+		for _, c := range w.Commands {
+			b.WriteString(c.Value + "\n")
+		}
+		b.WriteString("```\n\n")
+	}
+	b.WriteString("RUNNING means different things with different options: with neither R nor D it comes early and the first checkpoint late, with R alone when everything restored has been processed, with D at once. Read it beside the other two times.\n")
+	return b.String()
+}
+
+func bullets(b *strings.Builder, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintf(b, "- %s\n", escapeMarkdown(l))
+	}
+	if len(lines) > 0 {
+		b.WriteString("\n")
+	}
+}
+
+func markdownTable(b *strings.Builder, t *table) {
+	fmt.Fprintf(b, "%s\n\n| cell |", escapeMarkdown(t.Caption))
+	for _, h := range t.Head {
+		text := h.Text
+		if strings.HasPrefix(h.Sub, "seconds") {
+			text += " (s)"
+		}
+		fmt.Fprintf(b, " %s |", escapeMarkdown(text))
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---:|", len(t.Head)) + "\n")
+	for _, r := range t.Rows {
+		fmt.Fprintf(b, "| %s |", escapeMarkdown(r.Label))
+		for _, c := range r.Cells {
+			text := c.Text
+			if c.Sub != "" {
+				text += " (" + c.Sub + ")"
+			}
+			fmt.Fprintf(b, " %s |", escapeMarkdown(text))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+}
+
+var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`, "]", `\]`, "\n", " ", "\r", " ")
+
+func escapeMarkdown(s string) string { return markdownEscapes.Replace(s) }

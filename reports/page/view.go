@@ -1,0 +1,614 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+
+	"benchrun/harness/result"
+	"benchrun/reports/chart"
+	"benchrun/reports/stats"
+	"benchrun/reports/verdict"
+)
+
+// view is all that the page shows, in the order in which it does.
+type view struct {
+	Title      string
+	Run        string
+	State      string
+	Complete   bool
+	Subtitle   []string
+	Warnings   []string // of the whole run
+	Workloads  []*workloadView
+	Provenance []fact
+	Options    *table
+	Texts      []sourceText
+	Downloads  []download
+	Glossary   []glossaryEntry
+}
+
+// fact is a name with its value.
+type fact struct {
+	Name, Value string
+	Code        bool
+}
+
+// sourceText is a workload file as the run read it.
+type sourceText struct{ Name, File, SHA256, Text string }
+
+// glossaryEntry explains a metric.
+type glossaryEntry struct{ Name, Unit, Better, Help string }
+
+// workloadView is one workload.
+type workloadView struct {
+	run     *result.Run
+	spec    *result.Workload
+	columns []verdict.Column
+	summary result.WorkloadSummary
+	faults  []faultView
+	labels  []string // of columns
+
+	Name, ID    string
+	Description string
+	Headline    []string
+	Warnings    []string
+	Overview    figure
+	Tables      []*table // results after each fault
+	Plots       []figure
+	Timelines   []figure
+	Phases      []*table
+	Flow        *table
+	Correctness *table
+	Limits      *table
+	Trials      *table
+	Commands    []fact
+}
+
+// PrimaryName is the metric that the workload is judged by, in words.
+func (w *workloadView) PrimaryName() string { return short(w.spec.Primary) }
+
+// faultView is a fault of the scenario.
+type faultView struct {
+	name, kind string
+	prefix     string // of its metrics in tables: empty for the first
+}
+
+// figure is a chart with what goes around it.
+type figure struct {
+	ID, Title, Note string
+	Series          []string // of bars
+	File            string   // under plots/
+	SVG             template.HTML
+	picture         picture
+}
+
+// table is a real table: a header cell a row and a column.
+type table struct {
+	ID, Caption, Note string
+	Head              []column
+	Rows              []row
+}
+
+type column struct{ Text, Sub, Title string }
+
+type row struct {
+	Label, Title string
+	Cells        []cell
+}
+
+// cell is one field of a table. Sub stands below the text, smaller.
+type cell struct {
+	Text, Sub, Title string
+	Class            string // good, bad, dim
+	Link             string
+}
+
+func newView(l *result.Loaded, s *result.Summary) (*view, error) {
+	v := &view{Run: l.Run.Run, State: string(l.Run.State), Complete: l.Run.State == result.Complete && len(l.Missing) == 0}
+	columns := verdict.Columns(l)
+	for i := range l.Run.Workloads {
+		w := &workloadView{run: &l.Run, spec: &l.Run.Workloads[i], summary: s.Workloads[l.Run.Workloads[i].Name]}
+		w.Name, w.ID, w.Description = w.spec.Name, "w-"+slug(w.spec.Name), w.spec.Description
+		for _, c := range columns {
+			if c.Workload == w.Name {
+				name := label(c.Cell)
+				if c.Name != c.Cell {
+					name += " @ " + c.Build
+				}
+				w.columns, w.labels = append(w.columns, c), append(w.labels, name)
+			}
+		}
+		if err := w.fill(l); err != nil {
+			return nil, err
+		}
+		v.Workloads = append(v.Workloads, w)
+	}
+	v.Title = "Recovery report"
+	if len(v.Workloads) == 1 {
+		v.Title = v.Workloads[0].Name
+	}
+	v.Warnings = runWarnings(l)
+	v.provenance(l)
+	for _, m := range result.Metrics() {
+		better := map[result.Better]string{result.Lower: "lower is better", result.Higher: "higher is better", result.Neutral: "neither is better"}[m.Better]
+		v.Glossary = append(v.Glossary, glossaryEntry{m.Name, m.Unit, better, m.Help})
+	}
+	var err error
+	v.Downloads, err = downloads(l, s, columns)
+	return v, err
+}
+
+// plots are the pictures of all workloads.
+func (v *view) plots() []plotFile {
+	var out []plotFile
+	for _, w := range v.Workloads {
+		for _, f := range slices.Concat([]figure{w.Overview}, w.Plots, w.Timelines) {
+			out = append(out, plotFile{f.File, f.picture})
+		}
+	}
+	return out
+}
+
+func (w *workloadView) fill(l *result.Loaded) error {
+	w.findFaults()
+	w.overview()
+	w.results()
+	w.points()
+	if err := w.timelines(l.Dir); err != nil {
+		return err
+	}
+	w.phases()
+	w.flow()
+	w.correctness()
+	w.trials()
+	if err := w.limits(l); err != nil {
+		return err
+	}
+	w.headline()
+	w.warnings()
+	for i, c := range w.columns {
+		if i > 0 && w.columns[i-1].Cell == c.Cell {
+			continue
+		}
+		w.Commands = append(w.Commands, fact{label(c.Cell), reproduce(w.run, w.spec, c.Cell), true})
+	}
+	return nil
+}
+
+// findFaults lists the faults of the scenario as the good trials met them.
+func (w *workloadView) findFaults() {
+	for _, c := range w.columns {
+		for _, t := range c.Trials {
+			for i, f := range t.Faults {
+				if slices.ContainsFunc(w.faults, func(x faultView) bool { return x.name == f.Name }) {
+					continue
+				}
+				x := faultView{name: f.Name, kind: f.Kind}
+				if i > 0 {
+					x.prefix = f.Name + "."
+				}
+				w.faults = append(w.faults, x)
+			}
+		}
+	}
+	if len(w.faults) == 0 {
+		w.faults = []faultView{{}}
+	}
+}
+
+// the three metrics that are shown together wherever one of them is.
+var together = []string{"time_to_running_s", "time_to_first_checkpoint_s", "time_to_drained_s"}
+
+var shortNames = map[string]string{
+	"detect_s":                           "detected",
+	"time_to_deploying_s":                "deploying",
+	"time_to_initializing_s":             "initializing",
+	"time_to_running_s":                  "running",
+	"time_to_first_output_s":             "first output",
+	"time_to_first_checkpoint_trigger_s": "first checkpoint triggered",
+	"time_to_first_checkpoint_s":         "first checkpoint",
+	"time_to_drained_s":                  "drained",
+	"time_to_caught_up_s":                "caught up",
+	"restored_inflight_bytes":            "restored in flight",
+	"restored_bytes":                     "read at restore",
+	"filtered_out_bytes":                 "filtered out",
+	"spilled_bytes":                      "spilled",
+	"first_checkpoint_inflight_bytes":    "in flight at first checkpoint",
+	"inflight_inflation":                 "inflation",
+	"reprocessed_records":                "reprocessed",
+	"throughput_records_per_s":           "throughput",
+	"makespan_s":                         "makespan",
+}
+
+// short is the name of a metric in words.
+func short(metric string) string {
+	step := ""
+	if i := strings.LastIndexByte(metric, '.'); i >= 0 {
+		step, metric = metric[:i], metric[i+1:]
+	}
+	name, ok := shortNames[metric]
+	if !ok {
+		name = metric
+	}
+	if step != "" {
+		return step + ": " + name
+	}
+	return name
+}
+
+// stat is what the summary says of a metric in a column.
+func (w *workloadView) stat(i int, metric string) (result.Stat, bool) {
+	s, ok := w.summary.Cells[w.columns[i].Name].Metrics[metric]
+	return s, ok
+}
+
+// has tells whether any column has samples of a metric.
+func (w *workloadView) has(metric string) bool {
+	for i := range w.columns {
+		if _, ok := w.stat(i, metric); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// overview compares the medians of the three metrics, or of the primary one
+// where those were not measured.
+func (w *workloadView) overview() {
+	metrics := slices.DeleteFunc(slices.Clone(together), func(m string) bool { return !w.has(m) })
+	title := "Medians after " + noun(w.faults[0].kind)
+	unit := "s"
+	if len(metrics) == 0 {
+		metrics = []string{w.spec.Primary}
+		title = short(w.spec.Primary)
+		if m, ok := result.LookupMetric(w.spec.Primary); ok {
+			unit = m.Unit
+		}
+	}
+	b := &chart.Bars{Title: w.Name + ": " + lower(title), Unit: unit}
+	for _, m := range metrics {
+		b.Series = append(b.Series, short(m))
+	}
+	for i := range w.columns {
+		g := chart.Group{Label: w.labels[i]}
+		for _, m := range metrics {
+			s, ok := w.stat(i, m)
+			if !ok {
+				g.Values, g.Notes = append(g.Values, nil), append(g.Notes, "")
+				continue
+			}
+			g.Values = append(g.Values, &s.Median)
+			g.Notes = append(g.Notes, fmt.Sprintf("median of %d trials", s.N))
+		}
+		b.Groups = append(b.Groups, g)
+	}
+	w.Overview = figure{ID: w.ID + "-overview", Title: title, File: slug(w.Name) + "-overview.png", SVG: template.HTML(b.SVG()), picture: b, Series: b.Series}
+}
+
+func lower(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// results makes a table a fault.
+func (w *workloadView) results() {
+	for k, f := range w.faults {
+		t := &table{ID: w.ID + "-results", Caption: "Times after " + noun(f.kind)}
+		if f.prefix != "" {
+			t.ID += "-" + slug(f.name)
+		}
+		if f.name != "" && f.name != f.kind {
+			t.Caption += " (step " + f.name + ")"
+		}
+		metrics := slices.Clone(together)
+		for i := range metrics {
+			metrics[i] = f.prefix + metrics[i]
+		}
+		for _, m := range []string{"time_to_first_output_s", "time_to_caught_up_s"} {
+			if w.has(f.prefix + m) {
+				metrics = append(metrics, f.prefix+m)
+			}
+		}
+		if k == 0 {
+			for _, m := range []string{"throughput_records_per_s", "makespan_s", w.spec.Primary} {
+				if w.has(m) && !slices.Contains(metrics, m) {
+					metrics = append(metrics, m)
+				}
+			}
+		}
+		w.resultTable(t, metrics, k == 0)
+		w.Tables = append(w.Tables, t)
+	}
+}
+
+func (w *workloadView) resultTable(t *table, metrics []string, first bool) {
+	t.Head = []column{{Text: "trials ok", Sub: "of planned"}}
+	for _, m := range metrics {
+		d := metricOf(m)
+		sub := unitWord(d.Unit)
+		if d.Better != result.Neutral {
+			sub += ", " + string(d.Better) + " is better"
+		}
+		t.Head = append(t.Head, column{Text: short(m), Sub: sub, Title: m + ": " + d.Help})
+	}
+	t.Head = append(t.Head, column{Text: "recovery path", Sub: "as recorded"})
+	primary := w.spec.Primary
+	if first && len(w.summary.Pairs) > 0 {
+		t.Head = append(t.Head, column{Text: "ratio to " + w.reference(), Sub: short(primary), Title: "median of the ratios within blocks, " + primary})
+	}
+	t.Head = append(t.Head, column{Text: "output"})
+	for i := range w.columns {
+		c := &w.columns[i]
+		r := row{Label: w.labels[i], Title: c.Name}
+		r.Cells = append(r.Cells, okCell(c))
+		for _, m := range metrics {
+			r.Cells = append(r.Cells, w.medianCell(i, m))
+		}
+		r.Cells = append(r.Cells, pathCell(c, metrics[0]))
+		if first && len(w.summary.Pairs) > 0 {
+			r.Cells = append(r.Cells, w.ratioCell(i, primary))
+		}
+		r.Cells = append(r.Cells, outputCell(c))
+		t.Rows = append(t.Rows, r)
+	}
+}
+
+func unitWord(unit string) string {
+	switch unit {
+	case "s":
+		return "seconds"
+	case "B":
+		return "bytes"
+	case "1":
+		return ""
+	}
+	return unit
+}
+
+func (w *workloadView) reference() string {
+	return label(verdict.Reference(w.run, w.Name))
+}
+
+// metricOf finds a metric, or stands in for an unknown one.
+func metricOf(name string) result.Metric {
+	m, ok := result.LookupMetric(name)
+	if !ok {
+		m = result.Metric{Name: name, Unit: "1", Better: result.Neutral, Help: "not known to this version"}
+	}
+	return m
+}
+
+func okCell(c *verdict.Column) cell {
+	ok := 0
+	for _, t := range c.Trials {
+		if t.Outcome == result.OK {
+			ok++
+		}
+	}
+	out := cell{Text: fmt.Sprintf("%d of %d", ok, c.Planned)}
+	if c.Failed > 0 {
+		out.Sub, out.Class = fmt.Sprintf("%d failed", c.Failed), "bad"
+	}
+	if missing := c.Planned - len(c.Trials); missing > 0 {
+		out.Sub = strings.TrimPrefix(fmt.Sprintf("%s, %d missing", out.Sub, missing), ", ")
+	}
+	return out
+}
+
+// medianCell shows the median with its interval, or with the range where the
+// samples are too few for one.
+func (w *workloadView) medianCell(i int, metric string) cell {
+	s, ok := w.stat(i, metric)
+	if !ok {
+		return cell{Text: "–", Class: "dim", Title: "no trial of this cell measured it"}
+	}
+	out := cell{Text: chart.Number(s.Median, s.Unit)}
+	exact := fmt.Sprintf("median %v, mean %v, min %v, max %v %s; n = %d", s.Median, s.Mean, s.Min, s.Max, s.Unit, s.N)
+	if s.SD != nil {
+		exact += fmt.Sprintf("; sd %.3g", *s.SD)
+	}
+	out.Title = exact
+	switch {
+	case s.CILow != nil && s.CIHigh != nil:
+		out.Sub = "[" + chart.Number(*s.CILow, s.Unit) + " – " + chart.Number(*s.CIHigh, s.Unit) + "]"
+	case s.N > 1:
+		out.Sub = chart.Number(s.Min, s.Unit) + " … " + chart.Number(s.Max, s.Unit)
+	default:
+		out.Sub = "one sample"
+	}
+	return out
+}
+
+func pathCell(c *verdict.Column, metric string) cell {
+	step := ""
+	if i := strings.LastIndexByte(metric, '.'); i >= 0 {
+		step = metric[:i]
+	}
+	var paths []string
+	for _, t := range c.Trials {
+		p := t.RecoveryPath
+		if step != "" {
+			p = ""
+			for _, f := range t.Faults {
+				if f.Name == step {
+					p = f.RecoveryPath
+				}
+			}
+		}
+		if t.Outcome == result.OK && p != "" && !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	if len(paths) == 0 {
+		return cell{Text: "–", Class: "dim", Title: "no trial recorded a path"}
+	}
+	slices.Sort(paths)
+	return cell{Text: strings.Join(paths, ", ")}
+}
+
+func (w *workloadView) ratioCell(i int, metric string) cell {
+	c := &w.columns[i]
+	if c.Cell == verdict.Reference(w.run, w.Name) {
+		return cell{Text: "1", Sub: "the reference", Class: "dim"}
+	}
+	p, ok := w.summary.Pairs[c.Name][metric]
+	if !ok || p.Ratio == nil {
+		return cell{Text: "–", Class: "dim", Title: "too few blocks in which both cells were measured"}
+	}
+	out := cell{Text: ratioText(*p.Ratio), Title: fmt.Sprintf("%v; %d pairs", *p.Ratio, p.N)}
+	switch verdict.Verdict(p.Verdict) {
+	case verdict.Faster:
+		out.Class, out.Sub = "good", "faster"
+	case verdict.Slower:
+		out.Class, out.Sub = "bad", "slower"
+	case verdict.Same:
+		out.Sub = "same"
+	default:
+		out.Sub = "no verdict"
+	}
+	if p.CILow != nil && p.CIHigh != nil {
+		out.Sub += " [" + ratioText(*p.CILow) + " – " + ratioText(*p.CIHigh) + "]"
+	}
+	return out
+}
+
+func ratioText(r float64) string { return "×" + chart.Number(r, "ratio") }
+
+func outputCell(c *verdict.Column) cell {
+	var proved, unproved, wrong int
+	for _, t := range c.Trials {
+		switch {
+		case t.Outcome == result.Incorrect:
+			wrong++
+		case t.Outcome != result.OK:
+		case t.Correctness == nil:
+			unproved++
+		default:
+			proved++
+		}
+	}
+	switch {
+	case wrong > 0:
+		return cell{Text: "✗ wrong", Class: "bad", Title: count(wrong, "trial", "trials") + " with wrong output"}
+	case proved > 0 && unproved == 0:
+		return cell{Text: "✓ proved", Class: "good", Title: "every record of every trial that is ok is accounted for"}
+	case proved+unproved == 0:
+		return cell{Text: "–", Class: "dim", Title: "no trial ended well"}
+	}
+	return cell{Text: "unproved", Class: "dim", Title: "the job discards its output, so nothing can be proved"}
+}
+
+// points draws every sample of the metrics that count, for every fault.
+func (w *workloadView) points() {
+	var metrics []string
+	add := func(m string) {
+		if w.has(m) && !slices.Contains(metrics, m) {
+			metrics = append(metrics, m)
+		}
+	}
+	add(w.spec.Primary)
+	for _, f := range w.faults {
+		for _, m := range together {
+			add(f.prefix + m)
+		}
+	}
+	for _, m := range metrics {
+		d := metricOf(m)
+		p := &chart.Points{Title: w.Name + ": " + short(m), Unit: d.Unit}
+		for i := range w.columns {
+			c := &w.columns[i]
+			r := chart.Row{Label: w.labels[i], Planned: c.Planned, Failed: c.Failed}
+			for j := range c.Trials {
+				t := &c.Trials[j]
+				if x, ok := t.Value(m); ok && t.Outcome == result.OK {
+					r.Values = append(r.Values, chart.Value{V: x, Note: fmt.Sprintf("block %d, trial %s", t.Block, t.Trial)})
+				}
+			}
+			if s, ok := w.stat(i, m); ok {
+				r.Median, r.Low, r.High = &s.Median, s.CILow, s.CIHigh
+			}
+			p.Rows = append(p.Rows, r)
+		}
+		f := figure{ID: w.ID + "-" + slug(m), Title: short(m), File: slug(w.Name) + "-" + slug(m) + ".png", SVG: template.HTML(p.SVG()), picture: p, Note: m}
+		if d.Better != result.Neutral {
+			f.Note += ", " + string(d.Better) + " is better"
+		}
+		w.Plots = append(w.Plots, f)
+	}
+}
+
+// timelines draws one trial a cell: the one whose primary metric is nearest the
+// median, else the last that failed.
+func (w *workloadView) timelines(dir string) error {
+	stories := make([]*story, len(w.columns))
+	for i := range w.columns {
+		t := w.typical(i)
+		if t == nil {
+			continue
+		}
+		events, err := result.LoadEvents(dir, t.Trial)
+		if errors.Is(err, fs.ErrNotExist) {
+			w.Warnings = append(w.Warnings, fmt.Sprintf("trial %s has no timeline; it was not kept", t.Trial))
+			continue
+		}
+		if err != nil {
+			w.Warnings = append(w.Warnings, fmt.Sprintf("the timeline of trial %s is damaged: %v", t.Trial, err))
+		}
+		if len(events) > 0 {
+			stories[i] = newStory(t, events)
+		}
+	}
+	from, to := extent(slices.DeleteFunc(slices.Clone(stories), func(s *story) bool { return s == nil }))
+	charts := make([]*chart.Timeline, len(stories))
+	top := 0.0
+	for i, s := range stories {
+		if s == nil {
+			continue
+		}
+		charts[i] = s.chart(w.Name+": "+w.labels[i], from, to)
+		for _, r := range charts[i].Rates {
+			top = max(top, r.PerSecond)
+		}
+	}
+	for i, c := range charts {
+		if c == nil {
+			continue
+		}
+		c.MaxRate = top
+		t := stories[i].trial
+		note := fmt.Sprintf("trial %s, block %d", t.Trial, t.Block)
+		if t.Outcome != result.OK {
+			note += fmt.Sprintf(" – %s in step %s: %s", t.Outcome, t.Phase, t.Reason)
+		}
+		w.Timelines = append(w.Timelines, figure{
+			ID: w.ID + "-timeline-" + slug(w.columns[i].Name), Title: w.labels[i], Note: note,
+			File: slug(w.Name) + "-timeline-" + slug(w.columns[i].Name) + ".png", SVG: template.HTML(c.SVG()), picture: c,
+		})
+	}
+	return nil
+}
+
+// typical picks the trial of a column that its timeline shows.
+func (w *workloadView) typical(i int) *result.Trial {
+	c := &w.columns[i]
+	middle, have := stats.Median(c.Samples(w.spec.Primary))
+	var best *result.Trial
+	for j := range c.Trials {
+		t := &c.Trials[j]
+		switch {
+		case best == nil, best.Outcome != result.OK:
+			best = t // at last the last of those that failed
+		case t.Outcome == result.OK && have:
+			if math.Abs(t.Metrics[w.spec.Primary]-middle) < math.Abs(best.Metrics[w.spec.Primary]-middle) {
+				best = t
+			}
+		}
+	}
+	return best
+}

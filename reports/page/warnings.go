@@ -1,0 +1,166 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"benchrun/harness/result"
+	"benchrun/reports/chart"
+	"benchrun/reports/stats"
+	"benchrun/reports/verdict"
+)
+
+// runWarnings are those that concern the run as a whole.
+func runWarnings(l *result.Loaded) []string {
+	out := slices.Clone(l.Warnings)
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	switch {
+	case l.Run.State == result.Running:
+		say("The run has not ended, or was killed: this report shows what is there so far.")
+	case l.Run.State == result.Interrupted:
+		say("The run was interrupted; it can go on with: benchrun run --resume %s", quote(l.Run.Run))
+	}
+	if n := len(l.Missing); n > 0 {
+		cells := map[string]int{}
+		var names []string
+		for _, s := range l.Missing {
+			name := s.Workload + " " + label(s.Cell)
+			if cells[name] == 0 {
+				names = append(names, name)
+			}
+			cells[name]++
+		}
+		for i, name := range names {
+			names[i] = fmt.Sprintf("%s: %d", name, cells[name])
+		}
+		say("%d of %d planned trials are missing (%s).", n, l.Run.Plan.Trials, strings.Join(names, "; "))
+	}
+	if m := l.Run.Machine; m.Load1 != nil && m.Cores > 0 && *m.Load1 > 0.5*float64(m.Cores) {
+		say("The machine was busy when the run began: load %.1f on %s.", *m.Load1, count(m.Cores, "core", "cores"))
+	}
+	if g := l.Run.Machine.Governor; g == "powersave" {
+		say("The CPU governor is powersave: times depend on how the clock happened to be.")
+	}
+	if at, step, ok := clockStep(l.Lines); ok {
+		say("The wall clock went back by %s before trial %s. Times are of the monotonic clock and not affected; dates are.", step.Round(time.Millisecond), at)
+	}
+	names := verdict.Builds(&l.Run)
+	for i, a := range names {
+		for _, b := range names[i+1:] {
+			if sum := l.Run.Builds[a].SHA256; sum != "" && sum == l.Run.Builds[b].SHA256 {
+				say("The builds %s and %s are the same file: their differences are noise.", a, b)
+			}
+		}
+	}
+	return out
+}
+
+// clockStep finds a trial that began, by its date, before the one ahead of it
+// had ended.
+func clockStep(lines []result.Trial) (trial string, step time.Duration, found bool) {
+	for i := 1; i < len(lines); i++ {
+		end := lines[i-1].Started.Add(time.Duration(lines[i-1].WallS * float64(time.Second)))
+		if d := end.Sub(lines[i].Started); d > time.Second {
+			return lines[i].Trial, d, true
+		}
+	}
+	return "", 0, false
+}
+
+// warnings are those of one workload.
+func (w *workloadView) warnings() {
+	say := func(format string, args ...any) { w.Warnings = append(w.Warnings, fmt.Sprintf(format, args...)) }
+	w.fewSamples(say)
+	for i := range w.columns {
+		c := &w.columns[i]
+		for j := range c.Trials {
+			t := &c.Trials[j]
+			if t.Outcome != result.OK && t.Outcome != result.TrialInterrupted {
+				say("%s, block %d: %s %s", w.labels[i], t.Block, t.Outcome, reason(t))
+			}
+		}
+		w.shape(i, say)
+		w.paths(i, say)
+	}
+	w.inert(say)
+}
+
+// fewSamples says once what the number of samples does not allow.
+func (w *workloadView) fewSamples(say func(string, ...any)) {
+	least := -1
+	for i := range w.columns {
+		if s, ok := w.stat(i, w.spec.Primary); ok && (least < 0 || s.N < least) {
+			least = s.N
+		}
+	}
+	switch {
+	case least < 0:
+	case least < verdict.MinPairs:
+		say("%s a cell: too few for an interval of the median (6) and for a verdict (%d). Run with --repeats 8 before you conclude anything from small differences.", count(least, "sample", "samples"), verdict.MinPairs)
+	case least < 6:
+		say("%d samples a cell: too few for an interval of the median, which takes 6.", least)
+	}
+}
+
+// shape looks at samples that one number does not describe.
+func (w *workloadView) shape(i int, say func(string, ...any)) {
+	for _, m := range append([]string{w.spec.Primary}, together...) {
+		if m == w.spec.Primary && slices.Contains(together, m) {
+			continue // it comes again
+		}
+		xs := w.columns[i].Samples(m)
+		unit := metricOf(m).Unit
+		if low, high, two := stats.Humps(xs); two {
+			say("%s, %s: the samples fall into two groups, around %s and %s; the median describes neither.", w.labels[i], short(m), chart.Quantity(low, unit), chart.Quantity(high, unit))
+		}
+		if change, drifts := stats.Drift(xs); drifts {
+			say("%s, %s: the samples drift by %+.0f %% through the run.", w.labels[i], short(m), change*100)
+		}
+	}
+}
+
+// paths warns of a cell that took another path in some of its trials.
+func (w *workloadView) paths(i int, say func(string, ...any)) {
+	seen := map[string]int{}
+	for _, t := range w.columns[i].Trials {
+		if t.Outcome == result.OK && t.RecoveryPath != "" {
+			seen[t.RecoveryPath]++
+		}
+	}
+	if len(seen) < 2 {
+		return
+	}
+	var parts []string
+	for p, n := range seen {
+		parts = append(parts, fmt.Sprintf("%s in %d", p, n))
+	}
+	slices.Sort(parts)
+	say("%s: the trials took different recovery paths (%s).", w.labels[i], strings.Join(parts, ", "))
+}
+
+// inert warns of cells that the options' rules make alike and that still
+// differ: then something else than the options was measured.
+func (w *workloadView) inert(say func(string, ...any)) {
+	m := metricOf(w.spec.Primary)
+	for _, group := range w.spec.Inert {
+		var members []int
+		for i, c := range w.columns {
+			if slices.Contains(group, c.Cell) {
+				members = append(members, i)
+			}
+		}
+		for k := 1; k < len(members); k++ {
+			a, b := &w.columns[members[k]], &w.columns[members[0]]
+			if a.Build != b.Build {
+				continue
+			}
+			as, bs := verdict.Pair(a, b, w.spec.Primary)
+			x := verdict.Compare(as, bs, m.Better, verdict.DefaultBand(m), min(a.Planned, b.Planned), w.run.Seed)
+			if x.Verdict == verdict.Faster || x.Verdict == verdict.Slower {
+				say("%s and %s cannot differ by their options, but %s does (ratio %s): the machine or the engine makes a difference that is not asked for.", w.labels[members[k]], w.labels[members[0]], short(w.spec.Primary), ratioText(x.Ratio.Ratio))
+			}
+		}
+	}
+}
