@@ -3,4 +3,4 @@ package main
 import "benchrun/reports/page"
 
 // render writes the report of a run folder from its raw samples.
-var render func(dir string) error = page.Render
+var render = page.Render
