@@ -81,7 +81,7 @@ func (b *Bars) SVG() string {
 	bottom := float64(len(b.Groups)) * b.groupHeight()
 	var s svg
 	s.begin(chartWidth, bottom+axisHeight, b.Title, b.describe())
-	axis(&s, sc, left, width, 0, bottom, axisTitle(b.Title, unit, false))
+	axis(&s, sc, left, width, 0, bottom, axisTitle(unit, false))
 	for i, g := range b.Groups {
 		top := float64(i) * b.groupHeight()
 		if i > 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
-	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -63,7 +62,7 @@ func plain(s string) string {
 		switch {
 		case r == '−':
 			out[i] = '-'
-		case r > 0x24f && !(r >= 0x370 && r <= 0x3ff) && r != '–' && r != '…' && r != '≤' && r != '≥':
+		case r > 0x24f && !(r >= 0x370 && r <= 0x3ff) && r != '–' && r != '…' && r != '→' && r != '≤' && r != '≥':
 			out[i] = '?'
 		}
 	}
@@ -144,7 +143,7 @@ func (p *Points) PNG() ([]byte, error) {
 	}
 	sc := newScale(scaled)
 	pl := newPlot(p.Title)
-	pl.X.Label.Text = plain(axisTitle(p.Title, unit, sc.log))
+	pl.X.Label.Text = plain(axisTitle(unit, sc.log))
 	pl.Add(grid{sc})
 	for i, r := range p.Rows {
 		labels = append(labels, r.Label+"  ("+r.count()+")")
@@ -216,7 +215,7 @@ func (n note) Plot(c draw.Canvas, p *plot.Plot) {
 func (b *Bars) PNG() ([]byte, error) {
 	sc, div, unit := b.scale()
 	pl := newPlot(b.Title)
-	pl.X.Label.Text = plain(axisTitle(b.Title, unit, false))
+	pl.X.Label.Text = plain(axisTitle(unit, false))
 	pl.Add(grid{sc})
 	var labels []string
 	n := float64(len(b.Series))
@@ -228,15 +227,54 @@ func (b *Bars) PNG() ([]byte, error) {
 			pl.Add(rod{b, v, div, y, thick * 0.86, series[j%len(series)], b.Series[j]})
 		}
 	}
-	pl.Legend.Top, pl.Legend.Left = true, false
+	var k key
 	for j, name := range b.Series {
-		pl.Legend.Add(plain(name), swatch{series[j%len(series)]})
+		k = append(k, keyEntry{name, series[j%len(series)], nil})
 	}
+	pl.Add(k)
 	sc.on(pl)
-	pl.X.Max *= 1.16 // room for the numbers
+	pl.X.Max *= 1.12 // room for the numbers
 	rowTicks(pl, labels)
-	pl.Y.Max += 0.25 + 0.3*n // and for the legend
-	return encode(pl, float64(len(b.Groups))*(b.groupHeight()+6)+axisHeight+80+22*n)
+	height := b.groupHeight() + 6
+	pl.Y.Max += legendHeight / height
+	return encode(pl, float64(len(b.Groups))*height+legendHeight+axisHeight+62)
+}
+
+// key is a legend in one line along the upper edge of a plot.
+type key []keyEntry
+
+type keyEntry struct {
+	text  string
+	color color.Color
+	shape draw.GlyphDrawer // nil: a square
+}
+
+// Plot implements plot.Plotter.
+func (k key) Plot(c draw.Canvas, p *plot.Plot) {
+	style := p.X.Label.TextStyle
+	style.Font.Size, style.Color, style.YAlign, style.XAlign = pt(11.5), ink, draw.YCenter, draw.XLeft
+	at, mid, r := c.Min.X, c.Max.Y-pt(legendHeight*0.35), pt(5)
+	for _, e := range k {
+		shape := e.shape
+		if shape == nil {
+			shape = draw.BoxGlyph{}
+		}
+		c.DrawGlyph(draw.GlyphStyle{Color: e.color, Radius: r, Shape: shape}, vg.Point{X: at + r, Y: mid})
+		at += 2*r + pt(5)
+		c.FillText(style, vg.Point{X: at, Y: mid}, plain(e.text))
+		at += style.Width(plain(e.text)) + pt(20)
+	}
+}
+
+// cross is the glyph of what failed.
+type cross struct{}
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (cross) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
+	line := draw.LineStyle{Color: s.Color, Width: pt(2)}
+	r := s.Radius * 0.8
+	c.StrokeLine2(line, at.X-r, at.Y-r, at.X+r, at.Y+r)
+	c.StrokeLine2(line, at.X-r, at.Y+r, at.X+r, at.Y-r)
 }
 
 // rod is one bar with its number.
@@ -267,15 +305,6 @@ func (r rod) Plot(c draw.Canvas, p *plot.Plot) {
 	c.FillText(style, vg.Point{X: x + pt(6), Y: at.Y}, Quantity(*r.value, r.of.Unit))
 }
 
-// swatch is the picture of a series in the legend.
-type swatch struct{ color color.Color }
-
-// Thumbnail implements plot.Thumbnailer.
-func (s swatch) Thumbnail(c *draw.Canvas) {
-	inset := (c.Max.Y - c.Min.Y) * 0.2
-	c.FillPolygon(s.color, []vg.Point{{X: c.Min.X, Y: c.Min.Y + inset}, {X: c.Max.X, Y: c.Min.Y + inset}, {X: c.Max.X, Y: c.Max.Y - inset}, {X: c.Min.X, Y: c.Max.Y - inset}})
-}
-
 // PNG draws the timeline as a picture.
 func (t *Timeline) PNG() ([]byte, error) {
 	l := t.layout()
@@ -292,7 +321,7 @@ func (t *Timeline) PNG() ([]byte, error) {
 	}
 	name(l.checkpoints+checkpointLane/2, "checkpoints")
 	if len(t.Rates) > 0 {
-		name(l.rates+rateLane/2, "throughput, to\n"+rateLabel(t.maxRate()))
+		name(l.rates+rateLane/2, "source records\n"+rateLabel(t.maxRate()))
 	}
 	pl.Y.Tick.Marker = ts
 	pl.Y.Min, pl.Y.Max = 0, l.bottom+legendHeight
@@ -318,8 +347,12 @@ func (g gantt) Plot(c draw.Canvas, p *plot.Plot) {
 		c.FillPolygon(ink, []vg.Point{{X: x1, Y: y(top)}, {X: x2, Y: y(top)}, {X: x2, Y: y(top + height)}, {X: x1, Y: y(top + height)}})
 	}
 	for i, lane := range g.t.Lanes {
+		box(bed, c.Min.X, c.Max.X, g.l.lanes[i], g.l.strip[i]*float64(len(lane.Strips)))
+	}
+	box(bed, c.Min.X, c.Max.X, g.l.checkpoints, checkpointLane)
+	grid{g.l.scale}.Plot(c, p)
+	for i, lane := range g.t.Lanes {
 		h := g.l.strip[i]
-		box(bed, c.Min.X, c.Max.X, g.l.lanes[i], h*float64(len(lane.Strips)))
 		for j, strip := range lane.Strips {
 			for _, s := range strip {
 				if s.To >= g.l.scale.min && s.From <= g.l.scale.max {
@@ -328,14 +361,16 @@ func (g gantt) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 		}
 	}
-	box(bed, c.Min.X, c.Max.X, g.l.checkpoints, checkpointLane)
-	grid{g.l.scale}.Plot(c, p)
 	for _, ck := range g.t.Checkpoints {
 		g.checkpoint(c, x, y, box, ck)
 	}
 	g.rates(c, x, y)
 	g.marks(c, p, x, y)
-	g.legend(c, p, y)
+	var k key
+	for state := range states {
+		k = append(k, keyEntry{state.String(), taskInks[state], nil})
+	}
+	append(k, keyEntry{"checkpoint complete", doneInk, draw.CircleGlyph{}}, keyEntry{"failed", faultInk, cross{}}).Plot(c, p)
 }
 
 func (g gantt) checkpoint(c draw.Canvas, x func(float64) vg.Length, y func(float64) vg.Length, box func(color.Color, vg.Length, vg.Length, float64, float64), ck Checkpoint) {
@@ -354,9 +389,7 @@ func (g gantt) checkpoint(c draw.Canvas, x func(float64) vg.Length, y func(float
 	case Completed:
 		c.DrawGlyph(draw.GlyphStyle{Color: ink, Radius: pt(5), Shape: draw.CircleGlyph{}}, at)
 	case Failed:
-		line := draw.LineStyle{Color: ink, Width: pt(2)}
-		c.StrokeLine2(line, at.X-pt(4), at.Y-pt(4), at.X+pt(4), at.Y+pt(4))
-		c.StrokeLine2(line, at.X-pt(4), at.Y+pt(4), at.X+pt(4), at.Y-pt(4))
+		c.DrawGlyph(draw.GlyphStyle{Color: ink, Radius: pt(5), Shape: cross{}}, at)
 	}
 }
 
@@ -396,30 +429,5 @@ func (g gantt) marks(c draw.Canvas, p *plot.Plot, x func(float64) vg.Length, y f
 			at.X, style.XAlign = x(m.T)-pt(4), draw.XRight
 		}
 		c.FillText(style, at, plain(m.Text))
-	}
-}
-
-func (g gantt) legend(c draw.Canvas, p *plot.Plot, y func(float64) vg.Length) {
-	style := p.X.Label.TextStyle
-	style.Font.Size, style.Color, style.YAlign, style.XAlign = pt(11), ink, draw.YCenter, draw.XLeft
-	at := c.Min.X
-	mid := y(-legendHeight * 0.6)
-	for state := range states {
-		r := pt(5)
-		c.FillPolygon(taskInks[state], []vg.Point{{X: at, Y: mid - r}, {X: at + 2*r, Y: mid - r}, {X: at + 2*r, Y: mid + r}, {X: at, Y: mid + r}})
-		at += 2*r + pt(5)
-		c.FillText(style, vg.Point{X: at, Y: mid}, state.String())
-		at += style.Width(state.String()) + pt(18)
-	}
-	for _, o := range []CheckpointOutcome{Completed, Failed} {
-		glyph := draw.GlyphStyle{Color: doneInk, Radius: pt(5), Shape: draw.CircleGlyph{}}
-		if o == Failed {
-			glyph = draw.GlyphStyle{Color: faultInk, Radius: pt(5), Shape: draw.CrossGlyph{}}
-		}
-		c.DrawGlyph(glyph, vg.Point{X: at + pt(5), Y: mid})
-		at += pt(14)
-		text := "checkpoint " + o.String()
-		c.FillText(style, vg.Point{X: at, Y: mid}, text)
-		at += vg.Length(math.Ceil(float64(style.Width(text)))) + pt(18)
 	}
 }

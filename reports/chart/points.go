@@ -100,7 +100,7 @@ func (p *Points) SVG() string {
 	var s svg
 	s.begin(chartWidth, height, p.Title, p.describe())
 	bottom := float64(len(p.Rows)) * rowHeight
-	axis(&s, sc, left, width, 0, bottom, axisTitle(p.Title, unit, sc.log))
+	axis(&s, sc, left, width, 0, bottom, axisTitle(unit, sc.log))
 	x := func(v float64) float64 { return left + sc.at(v/div)*width }
 	for i, r := range p.Rows {
 		top := float64(i) * rowHeight
@@ -127,14 +127,15 @@ func (p *Points) SVG() string {
 	return s.end()
 }
 
-func axisTitle(title, unit string, log bool) string {
-	if unit != "" && unit != "ratio" {
-		title += " (" + unit + ")"
+// axisTitle names what an axis counts.
+func axisTitle(unit string, log bool) string {
+	if unit == "s" {
+		unit = "seconds"
 	}
 	if log {
-		title += ", logarithmic"
+		return strings.TrimPrefix(unit+", logarithmic scale", ", ")
 	}
-	return title
+	return unit
 }
 
 // axis draws grid lines and the horizontal axis below them.

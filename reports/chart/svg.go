@@ -80,8 +80,9 @@ func (s *svg) label(class, anchor string, x, y, width float64, text string) {
 	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s<title>%s</title></text>`, class, anchor, px(x), px(y), html.EscapeString(short), html.EscapeString(text))
 }
 
-// charWidth is a cautious width of a character at the charts' 12 px.
-const charWidth = 6.7
+// charWidth is a cautious width of a character at the charts' 12 px: that of
+// the widest of the usual system fonts.
+const charWidth = 7.4
 
 // textWidth estimates the width of a line.
 func textWidth(text string) float64 { return charWidth * float64(utf8.RuneCountInString(text)) }

@@ -119,7 +119,7 @@ func (t *Timeline) layout() layout {
 	for _, l := range t.Lanes {
 		labels = append(labels, l.Name)
 	}
-	l := layout{left: max(labelWidth(labels), 118), scale: seconds(t.From, t.To)}
+	l := layout{left: max(labelWidth(labels), 126), scale: seconds(t.From, t.To)}
 	l.width = chartWidth - l.left - 24
 	l.place(t.Marks)
 	y := float64(l.rows)*markRow + 6
@@ -218,13 +218,13 @@ func (t *Timeline) maxRate() float64 {
 func rateLabel(perSecond float64) string {
 	switch {
 	case perSecond >= 1e6:
-		return fmt.Sprintf("%.1f M records/s", perSecond/1e6)
+		return fmt.Sprintf("0 to %.1f M/s", perSecond/1e6)
 	case perSecond >= 1e4:
-		return fmt.Sprintf("%.0f k records/s", perSecond/1e3)
+		return fmt.Sprintf("0 to %.0f k/s", perSecond/1e3)
 	case perSecond >= 1e3:
-		return fmt.Sprintf("%.1f k records/s", perSecond/1e3)
+		return fmt.Sprintf("0 to %.1f k/s", perSecond/1e3)
 	}
-	return fmt.Sprintf("%.0f records/s", perSecond)
+	return fmt.Sprintf("0 to %.0f/s", math.Ceil(perSecond))
 }
 
 func (t *Timeline) describe() string {
@@ -355,8 +355,8 @@ func (t *Timeline) drawRates(s *svg, l layout) {
 	}
 	top := t.maxRate()
 	y0 := l.rates + rateLane - 4
-	s.text("lab", "end", l.left-labelMargin, l.rates+rateLane/2-1, "throughput")
-	s.text("dim small", "end", l.left-labelMargin, l.rates+rateLane/2+13, "top "+rateLabel(top))
+	s.text("lab", "end", l.left-labelMargin, l.rates+rateLane/2-1, "source records")
+	s.text("dim small", "end", l.left-labelMargin, l.rates+rateLane/2+13, rateLabel(top))
 	s.line("grid", l.left, l.rates, l.left+l.width, l.rates)
 	s.line("axis", l.left, y0, l.left+l.width, y0)
 	var d strings.Builder

@@ -98,13 +98,19 @@ func (w *workloadView) compareBest(reference string) {
 	}
 	w.Headline = append(w.Headline, first)
 	var rest []string
+	between := ref >= 0
 	for i := range w.columns {
-		if _, ok := median[i]; ok && i != best && i != ref {
-			rest = append(rest, w.labels[i]+": "+value(i))
+		if v, ok := median[i]; ok && i != best && i != ref {
+			rest = append(rest, w.labels[i]+" with "+value(i))
+			between = between && (v-median[best])*(v-median[ref]) <= 0
 		}
 	}
-	if len(rest) > 0 {
-		w.Headline = append(w.Headline, "The others – "+strings.Join(rest, "; ")+".")
+	switch {
+	case len(rest) == 0:
+	case between:
+		w.Headline = append(w.Headline, "In between: "+list(rest)+".")
+	default:
+		w.Headline = append(w.Headline, "The others: "+list(rest)+".")
 	}
 }
 

@@ -140,8 +140,31 @@ func (k *tracks) died(from, next int64) int64 {
 	return at
 }
 
-// lanes are the vertices with their strips, in seconds from t0.
-func (k *tracks) lanes(t0 int64) []chart.Lane {
+// parallelism tells how many tasks were up before each fault and at the end.
+func (k *tracks) parallelism(tasks []task, until int64) string {
+	var counts []string
+	for _, at := range append(slices.Clone(k.faults), until) {
+		n := 0
+		for _, t := range tasks {
+			for _, s := range k.spans[t] {
+				if s.from < at && at <= s.to {
+					n++
+				}
+			}
+		}
+		if c := fmt.Sprint(n); n > 0 && (len(counts) == 0 || counts[len(counts)-1] != c) {
+			counts = append(counts, c)
+		}
+	}
+	if len(counts) == 0 || len(counts) > 4 {
+		return fmt.Sprint(len(tasks))
+	}
+	return strings.Join(counts, " → ")
+}
+
+// lanes are the vertices with their strips, in seconds from t0. until is the
+// last moment of interest.
+func (k *tracks) lanes(t0, until int64) []chart.Lane {
 	var out []chart.Lane
 	for _, v := range k.vertices {
 		var tasks []task
@@ -154,7 +177,7 @@ func (k *tracks) lanes(t0 int64) []chart.Lane {
 			continue
 		}
 		slices.SortFunc(tasks, func(a, b task) int { return a.subtask - b.subtask })
-		lane := chart.Lane{Name: fmt.Sprintf("%s × %d", v, len(tasks))}
+		lane := chart.Lane{Name: v + " × " + k.parallelism(tasks, until)}
 		per := (len(tasks) + maxStrips - 1) / maxStrips
 		for group := range slices.Chunk(tasks, per) {
 			var all [][]span
@@ -253,39 +276,57 @@ func checkpoints(events []result.Event, t0 int64) []chart.Checkpoint {
 	return out
 }
 
-// rates is the throughput line: each report is spread over a window before it,
-// since sources report by turns and a report says nothing of when.
+// rates is the throughput line. A report says how many records left since the
+// one before it, so their sum is known at every report and taken as even in
+// between; the rate is that of a window around each point.
 func rates(events []result.Event, t0 int64, from, to float64) []chart.Rate {
-	window := max(0.3, (to-from)/120)
-	step := window / 3
-	n := int(math.Ceil((to-from)/step)) + 1
-	if n < 2 || n > 1<<16 {
-		return nil
-	}
-	sums := make([]float64, n)
-	any := false
-	end := 0.0
+	const period = 0.1 // before the first report
+	var times, sums []float64
+	total := 0.0
 	for _, e := range events {
 		if e.Kind != "throughput" || e.Records == result.None {
 			continue
 		}
-		any = true
 		t := float64(e.TUs-t0) / 1e6
-		end = max(end, t)
-		for i := max(int(math.Ceil((t-window-from)/step)), 0); i < n && from+float64(i)*step < t; i++ {
-			sums[i] += float64(e.Records)
+		if len(times) == 0 {
+			times, sums = append(times, t-period), append(sums, 0)
+		}
+		total += float64(e.Records)
+		if n := len(times); t <= times[n-1] {
+			sums[n-1] = total
+		} else {
+			times, sums = append(times, t), append(sums, total)
 		}
 	}
-	if !any {
+	window := max(0.2, (to-from)/100)
+	step := window / 4
+	if len(times) < 2 || (to-from)/step > 1<<16 {
 		return nil
 	}
-	var out []chart.Rate
-	for i, s := range sums {
-		if t := from + float64(i)*step; t <= min(to, end) {
-			out = append(out, chart.Rate{T: t, PerSecond: s / window})
+	sum := func(t float64) float64 {
+		i, _ := slices.BinarySearch(times, t)
+		switch i {
+		case 0:
+			return 0
+		case len(times):
+			return total
 		}
+		share := (t - times[i-1]) / (times[i] - times[i-1])
+		return sums[i-1] + share*(sums[i]-sums[i-1])
 	}
-	return out
+	var out []chart.Rate
+	for i := 0; ; i++ {
+		t := from + float64(i)*step
+		if t > min(to, times[len(times)-1]) {
+			return out
+		}
+		if t < times[0] {
+			continue
+		}
+		// At either end the window is cut, not filled with silence.
+		a, b := max(t-window/2, times[0]), min(t+window/2, times[len(times)-1])
+		out = append(out, chart.Rate{T: t, PerSecond: (sum(b) - sum(a)) / (b - a)})
+	}
 }
 
 // story is one trial with its events, ready to be drawn.
@@ -384,7 +425,7 @@ func (s *story) marks(span float64) []chart.Mark {
 func (s *story) chart(title string, from, to float64) *chart.Timeline {
 	return &chart.Timeline{
 		Title: title, From: from, To: to,
-		Lanes:       follow(s.events).lanes(s.t0),
+		Lanes:       follow(s.events).lanes(s.t0, s.t0+int64(s.end*1e6)),
 		Marks:       s.marks(to - from),
 		Checkpoints: checkpoints(s.events, s.t0),
 		Rates:       rates(s.events, s.t0, from, to),

@@ -53,6 +53,7 @@ type workloadView struct {
 	labels  []string // of columns
 
 	Name, ID    string
+	Heading     string
 	Description string
 	Headline    []string
 	Warnings    []string
@@ -112,7 +113,7 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 	columns := verdict.Columns(l)
 	for i := range l.Run.Workloads {
 		w := &workloadView{run: &l.Run, spec: &l.Run.Workloads[i], summary: s.Workloads[l.Run.Workloads[i].Name]}
-		w.Name, w.ID, w.Description = w.spec.Name, "w-"+slug(w.spec.Name), w.spec.Description
+		w.Name, w.ID, w.Heading, w.Description = w.spec.Name, "w-"+slug(w.spec.Name), w.spec.Name, w.spec.Description
 		for _, c := range columns {
 			if c.Workload == w.Name {
 				name := label(c.Cell)
@@ -132,6 +133,10 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 		v.Title = v.Workloads[0].Name
 	}
 	v.Warnings = runWarnings(l)
+	if len(v.Workloads) == 1 { // one box instead of two
+		v.Workloads[0].Warnings = append(v.Warnings, v.Workloads[0].Warnings...)
+		v.Workloads[0].Heading, v.Warnings = "Results", nil
+	}
 	v.provenance(l)
 	for _, m := range result.Metrics() {
 		better := map[result.Better]string{result.Lower: "lower is better", result.Higher: "higher is better", result.Neutral: "neither is better"}[m.Better]

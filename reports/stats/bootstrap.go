@@ -50,7 +50,7 @@ func Ratios(a, b []float64, seed uint64) (MedianRatio, bool) {
 // bootstrap is the interval between the percentiles of resampled medians.
 func bootstrap(xs []float64, seed uint64) Interval {
 	n := len(xs)
-	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	r := newRand(seed)
 	medians := make([]float64, resamples)
 	draw := make([]float64, n)
 	for i := range medians {
@@ -64,3 +64,6 @@ func bootstrap(xs []float64, seed uint64) Interval {
 	tail := int(math.Floor((1 - Confidence) / 2 * resamples))
 	return Interval{medians[tail], medians[resamples-1-tail]}
 }
+
+// newRand is a generator that gives the same numbers for the same seed.
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)) }
