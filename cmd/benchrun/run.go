@@ -11,6 +11,7 @@ import (
 	"benchrun/harness/plan"
 	"benchrun/harness/result"
 	"benchrun/harness/trial"
+	"benchrun/runtime/options"
 	"benchrun/workloads/spec"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,27 @@ type runFlags struct {
 	keep      bool
 	quiet     bool
 	baseline  string
+}
+
+// durationValue is a flag in the spellings that workload files know.
+type durationValue time.Duration
+
+func (d *durationValue) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return options.FormatDuration(time.Duration(*d))
+}
+
+func (d *durationValue) Type() string { return "duration" }
+
+func (d *durationValue) Set(s string) error {
+	x, err := options.ParseDuration(s)
+	if err == nil && x <= 0 {
+		err = errors.New("must be above 0")
+	}
+	*d = durationValue(x)
+	return err
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -54,7 +76,7 @@ run folder. Flags beat --set, which beats --quick, which beats the file.`,
 	f.selection.flags(c)
 	fl := c.Flags()
 	fl.StringVar(&f.out, "out", "results/runs", "`DIR` for the run folder")
-	fl.DurationVar(&f.timeout, "timeout", 0, "time for the whole run; what is done by then is kept")
+	fl.Var((*durationValue)(&f.timeout), "timeout", "`TIME` for the whole run, such as \"10 min\"; what is done by then is kept")
 	fl.StringVar(&f.resume, "resume", "", "go on with the run in the folder `RUN`: missing and interrupted trials")
 	fl.BoolVar(&f.force, "force", false, "with --resume: although the executable or the machine is another one")
 	fl.BoolVar(&f.retry, "retry-failed", false, "with --resume: also trials that failed or timed out")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime/pprof"
 	"strings"
 	"time"
 
@@ -75,6 +76,7 @@ func (x Execution) Run(ctx context.Context) *result.Trial {
 	defer cancel()
 	e := &execution{Execution: x, obs: newObserver(x.Workload), phase: "start"}
 	err := e.run(ctx)
+	e.dump(err)
 	if e.job != nil {
 		if cerr := e.close(); cerr != nil && err == nil {
 			err = cerr
@@ -86,6 +88,17 @@ func (x Execution) Run(ctx context.Context) *result.Trial {
 	}
 	e.fill(t, err)
 	return t
+}
+
+// dump writes to the log what all goroutines were doing when a trial did not
+// get on.
+func (e *execution) dump(err error) {
+	var s *stop
+	if !errors.As(err, &s) || s.outcome != result.Timeout {
+		return
+	}
+	fmt.Fprintf(e.Stderr, "%v in step %s: %s\n", s.outcome, e.phase, s.reason)
+	pprof.Lookup("goroutine").WriteTo(e.Stderr, 1)
 }
 
 func (e *execution) run(ctx context.Context) error {
@@ -114,6 +127,7 @@ func (e *execution) run(ctx context.Context) error {
 	e.jobCtx = jobCtx
 	for _, s := range e.Workload.Steps {
 		e.phase = s.Name
+		fmt.Fprintf(e.Stderr, "%8.3f s  step %s\n", e.Log.Now().Seconds(), s.Name)
 		if e.Phase != nil {
 			e.Phase(s.Name)
 		}

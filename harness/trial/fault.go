@@ -40,6 +40,7 @@ func (e *execution) fault(ctx context.Context, s spec.Step) error {
 		e.obs.add(ev)
 		e.next++
 	}
+	fmt.Fprintf(e.Stderr, "%8.3f s  %s %s\n", t0.Seconds(), s.Do.Kind, aim(f))
 	e.obs.fault(s.Do, t0, e.restarts(s.Do))
 	e.sunk = e.job.Status().SinkRecords
 	e.windows = append(e.windows, Window{Name: s.Name, Kind: s.Do.Kind, T0: t0})
@@ -79,6 +80,19 @@ func (e *execution) choose(s spec.Step) target.Fault {
 		f.Worker = r.IntN(max(1, e.job.Status().WorkersWithTasks))
 	}
 	return f
+}
+
+// aim says what a fault hits.
+func aim(f target.Fault) string {
+	switch f.Kind {
+	case "rescale":
+		return fmt.Sprint(f.Parallelism)
+	case "fail-task":
+		return fmt.Sprintf("%s/%d", f.Vertex, f.Subtask)
+	case "kill-worker", "freeze-worker":
+		return fmt.Sprintf("worker %d", f.Worker)
+	}
+	return f.StorageKind
 }
 
 // moment waits until the time for a fault has come.

@@ -174,7 +174,7 @@ func TestObserverKnowsTheDead(t *testing.T) {
 
 func TestOneRegion(t *testing.T) {
 	for sets, want := range map[string]bool{
-		"": true,
+		"":                                    true,
 		"workload.edge.1.partitioner=rescale": false,
 	} {
 		list := []string{"workload.vertex.out.parallelism=2"}

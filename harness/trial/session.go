@@ -219,7 +219,30 @@ func (r Resume) Begin() (*Campaign, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	if err := sweep(folder, loaded); err != nil {
+		folder.Close()
+		return nil, err
+	}
 	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Slots: r.slots(loaded), Before: len(loaded.Lines)}, nil
+}
+
+// sweep removes the temporary folders of trials that were cut off: they run
+// again, under new ids.
+func sweep(folder *result.Folder, l *result.Loaded) error {
+	entries, err := os.ReadDir(folder.Path("tmp"))
+	if err != nil {
+		return fmt.Errorf("temporary folders: %w", err)
+	}
+	for _, e := range entries {
+		ended := slices.ContainsFunc(l.Lines, func(t result.Trial) bool { return t.Trial == e.Name() && t.Outcome != result.TrialInterrupted })
+		if ended {
+			continue
+		}
+		if err := os.RemoveAll(folder.Path("tmp", e.Name())); err != nil {
+			return fmt.Errorf("temporary folder: %w", err)
+		}
+	}
+	return nil
 }
 
 // slots lists what is to run, in the order of the plan.
