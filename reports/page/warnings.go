@@ -106,10 +106,11 @@ func (w *workloadView) fewSamples(say func(string, ...any)) {
 
 // shape looks at samples that one number does not describe.
 func (w *workloadView) shape(i int, say func(string, ...any)) {
-	for _, m := range append([]string{w.spec.Primary}, together...) {
-		if m == w.spec.Primary && slices.Contains(together, m) {
-			continue // it comes again
-		}
+	metrics := slices.Clone(together)
+	if !slices.Contains(metrics, w.spec.Primary) {
+		metrics = append(metrics, w.spec.Primary)
+	}
+	for _, m := range metrics {
 		xs := w.columns[i].Samples(m)
 		unit := metricOf(m).Unit
 		if low, high, two := stats.Humps(xs); two {
