@@ -54,3 +54,69 @@ func rate(log *timeline.Log, d time.Duration) float64 {
 	}
 	return float64(n) / (to - from).Seconds()
 }
+
+// BenchmarkRescale measures a rescale with R and D from its start to RUNNING,
+// to the first checkpoint, and to the last byte filtered.
+func BenchmarkRescale(b *testing.B) {
+	for _, x := range []struct {
+		from, to        int
+		cost            time.Duration
+		size            int
+		running, first  float64 // targets, seconds
+		memory, segment int
+	}{
+		{4, 6, 200 * time.Microsecond, 256, 0.05, 0.1, 256 << 20, 32 << 10},
+		{32, 48, time.Millisecond, 1024, 0.15, 0.3, 1 << 30, 32 << 10},
+		{100, 128, 4 * time.Millisecond, 1024, 0.6, 1, 2 << 30, 32 << 10},
+	} {
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%d-%d/workers=%d", x.from, x.to, workers), func(b *testing.B) {
+				for b.Loop() {
+					j := (&job{}).sequence("numbers", x.from, source.Params{RecordSize: x.size, Splits: 256}).
+						op("slow", "keyed-sum", x.from, operator.Params{Cost: int64(x.cost)}).op("out", "verify-sink", x.from, operator.Params{}).
+						link("numbers", "slow", graph.Hash).link("slow", "out", graph.Rebalance)
+					c, log := setup{
+						workers: workers, slots: x.to, segment: x.segment, memory: int64(x.memory),
+						network: task.NetworkConfig{Exclusive: 2, Floating: 8, MaxPerSub: 10, Overdraft: 5},
+						options: unaligned("1 s", paths["during"]),
+					}.start(b, j)
+					var last int64
+					_, at := await(b, log, 0, "full channels", func(e timeline.Event) bool {
+						full := completedCheckpoint(e) && last > 0 && e.Bytes < last*11/10
+						if completedCheckpoint(e) {
+							last = e.Bytes
+						}
+						return full
+					})
+					var t0 time.Duration
+					if err := c.Master().Rescale(b.Context(), map[string]int{"slow": x.to}, func() { t0 = log.Now() }); err != nil {
+						b.Fatal(err)
+					}
+					_, i := await(b, log, at, "restore", func(e timeline.Event) bool { return e.Kind == timeline.RestoreAssigned })
+					first, _ := await(b, log, i, "first checkpoint", completedCheckpoint)
+					var running, filtered time.Duration
+					var inflight int64
+					for _, e := range log.Events() {
+						switch {
+						case e.T < t0:
+						case e.Kind == timeline.TaskState && e.State == "RUNNING":
+							running = e.T
+						case e.Kind == timeline.RestoreFiltered:
+							filtered = max(filtered, e.T)
+						case e.Kind == timeline.RestoreAssigned:
+							inflight = e.Bytes
+						}
+					}
+					b.ReportMetric((running - t0).Seconds(), "s-running")
+					b.ReportMetric(x.running, "s-running-target")
+					b.ReportMetric((first.T - t0).Seconds(), "s-checkpoint")
+					b.ReportMetric(x.first, "s-checkpoint-target+writing")
+					b.ReportMetric((filtered - t0).Seconds(), "s-filtered")
+					b.ReportMetric(float64(inflight)/1e6, "MB-restored")
+					b.ReportMetric(float64(first.Bytes)/1e6, "MB-first")
+					c.Close()
+				}
+			})
+		}
+	}
+}

@@ -69,6 +69,7 @@ type Env struct {
 	Writer      *inflight.Writer
 	Checkpoints storage.Store
 	SpillDir    string
+	Filling     chan struct{} // limits how many goroutines read and filter at a time
 	OutputDir   string
 	Network     NetworkConfig
 	Timeline    *timeline.Log

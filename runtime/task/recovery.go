@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -178,7 +179,17 @@ func (t *Task) recoverBeside(in *input, a *inflight.GateAssignment, demux *infli
 	go func() {
 		defer close(in.filled)
 		defer files.Release()
-		if err := f.Run(t.ctx); err != nil {
+		// A few at a time: they are bound by the CPU, and tasks that still have
+		// to connect need some of it, too.
+		select {
+		case t.env.Filling <- struct{}{}:
+		case <-t.stop:
+			rec.Finish(context.Cause(t.ctx))
+			return
+		}
+		err := f.Run(t.ctx)
+		<-t.env.Filling
+		if err != nil {
 			return // the queue hands it to the task
 		}
 		t.note(timeline.RestoreRead, f.Read, string(inflight.PathDuring))

@@ -150,7 +150,7 @@ func (w *Worker) deploy(m *control.Deploy) {
 	}
 	env := task.Env{
 		Global: w.global, Recovery: w.recovery, Server: w.server, Client: w.client, Worker: index, Writer: w.writer,
-		Checkpoints: w.cfg.Checkpoints, SpillDir: w.cfg.Dir, OutputDir: w.cfg.OutputDir, Network: w.cfg.Network,
+		Checkpoints: w.cfg.Checkpoints, SpillDir: w.cfg.Dir, Filling: w.filling, OutputDir: w.cfg.OutputDir, Network: w.cfg.Network,
 		Timeline: w.cfg.Timeline, Uncharged: &w.uncharged, Pause: w.freezer.pause, Start: w.cfg.Origin.Add(m.Started),
 	}
 	w.uncharged.Store(m.Draining)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	goruntime "runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,7 @@ type Worker struct {
 	cfg      Config
 	global   *buffer.Global
 	recovery *buffer.Local
+	filling  chan struct{}
 	server   *exchange.Server
 	writer   *inflight.Writer
 	counter  exchange.Counter
@@ -83,7 +85,9 @@ func init() {
 // Start brings a worker up and registers it with the master. It returns when
 // the master has answered.
 func Start(cfg Config) (*Worker, error) {
-	w := &Worker{cfg: cfg, ready: make(chan struct{}), gone: make(chan struct{}), quit: make(chan struct{})}
+	w := &Worker{cfg: cfg, ready: make(chan struct{}), gone: make(chan struct{}), quit: make(chan struct{}),
+		filling: make(chan struct{}, max(1, (goruntime.GOMAXPROCS(0)+1)/2)),
+	}
 	w.mu.tasks, w.mu.clients, w.mu.addrs = map[task.ID]*entry{}, map[int]*exchange.Client{}, map[int]string{}
 	w.freezer.init()
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
