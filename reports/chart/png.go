@@ -416,18 +416,31 @@ func (g gantt) marks(c draw.Canvas, p *plot.Plot, x func(float64) vg.Length, y f
 	style.Font.Size, style.YAlign = pt(12), draw.YCenter
 	for _, m := range g.l.marks {
 		line := draw.LineStyle{Color: ink, Width: pt(1.2), Dashes: []vg.Length{pt(3), pt(3)}}
-		style.Color = ink
 		if m.Fault {
 			line = draw.LineStyle{Color: faultInk, Width: pt(2)}
+		}
+		c.StrokeLine2(line, x(m.T), y(float64(m.row)*markRow+2), x(m.T), y(g.l.bottom))
+	}
+	for _, m := range g.l.marks { // over all lines
+		if m.mute {
+			continue
+		}
+		style.Color = ink
+		if m.Fault {
 			style.Color = faultInk
 		}
 		top := float64(m.row)*markRow + 7
-		c.StrokeLine2(line, x(m.T), y(top-5), x(m.T), y(g.l.bottom))
 		at := vg.Point{X: x(m.T) + pt(4), Y: y(top)}
 		style.XAlign = draw.XLeft
 		if !m.after {
 			at.X, style.XAlign = x(m.T)-pt(4), draw.XRight
 		}
+		left, half := at.X, pt(markRow/2)
+		if !m.after {
+			left -= style.Width(plain(m.Text))
+		}
+		right := left + style.Width(plain(m.Text)) + pt(1)
+		c.FillPolygon(color.White, []vg.Point{{X: left, Y: at.Y - half}, {X: right, Y: at.Y - half}, {X: right, Y: at.Y + half}, {X: left, Y: at.Y + half}})
 		c.FillText(style, at, plain(m.Text))
 	}
 }

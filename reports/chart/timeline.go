@@ -93,7 +93,11 @@ type placed struct {
 	x     float64
 	row   int
 	after bool // the text stands right of the line
+	mute  bool // no room for the text: hovering tells
 }
+
+// markRows bounds the texts above a timeline of many faults.
+const markRows = 4
 
 // layout is where the parts of a timeline lie, in px from its upper left.
 type layout struct {
@@ -185,15 +189,19 @@ func (l *layout) place(marks []Mark) {
 			p.after = false
 			from, to = p.x-w, p.x
 		}
-		for p.row = 0; ; p.row++ {
-			if p.row == len(ends) {
-				ends = append(ends, nil)
-			}
-			if fits(p.row, from, to) {
-				break
-			}
+		for p.row < len(ends) && !fits(p.row, from, to) {
+			p.row++
 		}
-		ends[p.row] = append(ends[p.row], [2]float64{from, to})
+		switch {
+		case p.row < len(ends):
+		case p.row < markRows:
+			ends = append(ends, nil)
+		default:
+			p.row, p.mute = markRows-1, true
+		}
+		if !p.mute {
+			ends[p.row] = append(ends[p.row], [2]float64{from, to})
+		}
 		l.marks = append(l.marks, p)
 	}
 	l.rows = len(ends)
@@ -262,12 +270,21 @@ func (t *Timeline) SVG() string {
 	t.drawCheckpoints(&s, l)
 	t.drawRates(&s, l)
 	for _, m := range l.marks {
-		class, text := "mark", "marktext"
+		class := "mark"
 		if m.Fault {
-			class, text = "fault", "faulttext"
+			class = "fault"
+		}
+		s.path(class, fmt.Sprintf("M%s %sV%s", px(m.x), px(float64(m.row)*markRow+2), px(l.bottom)), m.Text)
+	}
+	for _, m := range l.marks { // over all lines
+		text := "marktext"
+		if m.Fault {
+			text = "faulttext"
 		}
 		y := float64(m.row)*markRow + 11
-		s.line(class, m.x, y-9, m.x, l.bottom)
+		if m.mute {
+			continue
+		}
 		if m.after {
 			s.text(text, "start", m.x+4, y, m.Text)
 		} else {

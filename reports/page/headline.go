@@ -38,6 +38,7 @@ func (w *workloadView) headline() {
 		return
 	}
 	w.compareBest(reference)
+	w.laterSentences()
 	w.drainedSentence()
 	w.outputSentence(ok, all)
 }
@@ -111,6 +112,29 @@ func (w *workloadView) compareBest(reference string) {
 		w.Headline = append(w.Headline, "In between: "+list(rest)+".")
 	default:
 		w.Headline = append(w.Headline, "The others: "+list(rest)+".")
+	}
+}
+
+// laterSentences say what the primary metric was after the later faults, if
+// they are few.
+func (w *workloadView) laterSentences() {
+	if len(w.faults) > 5 {
+		return
+	}
+	for _, f := range w.faults[1:] {
+		var parts []string
+		for i := range w.columns {
+			if s, ok := w.stat(i, f.prefix+w.spec.Primary); ok {
+				value := rough(s.Median, s.Unit)
+				if value == "" {
+					value = chart.Quantity(s.Median, s.Unit)
+				}
+				parts = append(parts, w.labels[i]+" "+value)
+			}
+		}
+		if len(parts) > 0 {
+			w.Headline = append(w.Headline, fmt.Sprintf("After %s: %s.", f.title(), list(parts)))
+		}
 	}
 }
 

@@ -20,9 +20,7 @@ func markdown(v *view) string {
 			fmt.Fprintf(&b, "%s ", escapeMarkdown(h))
 		}
 		b.WriteString("\n\n")
-		for _, t := range w.Tables {
-			markdownTable(&b, t)
-		}
+		markdownTable(&b, w.Results)
 		if w.Limits != nil {
 			markdownTable(&b, w.Limits)
 		}
@@ -60,6 +58,10 @@ func markdownTable(b *strings.Builder, t *table) {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---:|", len(t.Head)) + "\n")
 	for _, r := range t.Rows {
+		if r.Group != "" {
+			fmt.Fprintf(b, "| **%s** (%s) |%s\n", escapeMarkdown(r.Group), escapeMarkdown(r.Note), strings.Repeat(" |", len(t.Head)))
+			continue
+		}
 		fmt.Fprintf(b, "| %s |", escapeMarkdown(r.Label))
 		for _, c := range r.Cells {
 			text := c.Text

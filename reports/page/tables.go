@@ -17,23 +17,15 @@ var phaseMetrics = []string{
 	"time_to_first_checkpoint_trigger_s", "time_to_first_checkpoint_s", "time_to_drained_s", "time_to_caught_up_s",
 }
 
-// phases makes a table of the way back, a fault.
+// phases makes the table of the way back.
 func (w *workloadView) phases() {
-	for _, f := range w.faults {
-		metrics := w.present(f.prefix, phaseMetrics)
-		if len(metrics) == 0 {
-			continue
-		}
-		t := &table{ID: w.ID + "-phases", Caption: "The way back after " + noun(f.kind) + ": medians in seconds from the fault"}
-		if f.prefix != "" {
-			t.ID += "-" + slug(f.name)
-		}
-		if f.name != "" && f.name != f.kind {
-			t.Caption += " (step " + f.name + ")"
-		}
-		w.medians(t, metrics, false)
-		w.Phases = append(w.Phases, t)
+	metrics := w.everywhere(phaseMetrics)
+	if len(metrics) == 0 {
+		return
 	}
+	caption := "The way back: medians in seconds from the fault"
+	w.Phases = &table{ID: w.ID + "-phases", Caption: caption}
+	w.medians(w.Phases, metrics)
 }
 
 // flowMetrics tell what became of the data in flight.
@@ -41,22 +33,21 @@ var flowMetrics = []string{
 	"restored_inflight_bytes", "restored_bytes", "filtered_out_bytes", "spilled_bytes", "first_checkpoint_inflight_bytes", "inflight_inflation", "reprocessed_records",
 }
 
-// flow makes the table of in-flight data, all faults in one.
+// flow makes the table of in-flight data.
 func (w *workloadView) flow() {
-	var metrics []string
-	for _, f := range w.faults {
-		metrics = append(metrics, w.present(f.prefix, flowMetrics)...)
-	}
+	metrics := w.everywhere(flowMetrics)
 	if len(metrics) == 0 {
 		return
 	}
 	w.Flow = &table{
 		ID: w.ID + "-inflight", Caption: "Data in flight: medians",
-		Note: "Inflation is the in-flight data of the first checkpoint after the fault over what was restored: near 1 or below, recovery does not pile up data; a chain of rescales that stays above 1 would grow without bound.",
+		Note: "Inflation is the in-flight data of the first checkpoint after the fault over what was restored. It counts new records too: where the sources go on, it is above 1 although nothing is held twice. In a chain of rescales it must not stay above 1 while no new records come in.",
 	}
-	w.medians(w.Flow, metrics, true)
+	w.medians(w.Flow, metrics)
 }
 
+// present are those of some metrics that a fault has samples of, with its
+// prefix.
 func (w *workloadView) present(prefix string, metrics []string) []string {
 	var out []string
 	for _, m := range metrics {
@@ -67,24 +58,30 @@ func (w *workloadView) present(prefix string, metrics []string) []string {
 	return out
 }
 
-// medians fills a table of medians, cells by metrics.
-func (w *workloadView) medians(t *table, metrics []string, units bool) {
+// medians fills a table of medians: cells by metrics, fault by fault.
+func (w *workloadView) medians(t *table, metrics []string) {
 	for _, m := range metrics {
 		d := metricOf(m)
 		h := column{Text: short(m), Title: m + ": " + d.Help}
-		if units && d.Unit != "ratio" && d.Unit != "B" {
-			h.Sub = unitWord(d.Unit)
+		if d.Unit == "records" {
+			h.Sub = d.Unit
 		}
 		t.Head = append(t.Head, h)
 	}
-	for i := range w.columns {
-		r := row{Label: w.labels[i], Title: w.columns[i].Name}
-		for _, m := range metrics {
-			c := w.medianCell(i, m)
-			c.Sub = ""
-			r.Cells = append(r.Cells, c)
+	for _, f := range w.faults {
+		if len(w.present(f.prefix, metrics)) == 0 {
+			continue
 		}
-		t.Rows = append(t.Rows, r)
+		w.group(t, f)
+		for i := range w.columns {
+			r := row{Label: w.labels[i], Title: w.columns[i].Name}
+			for _, m := range metrics {
+				c := w.medianCell(i, f.prefix+m)
+				c.Sub = ""
+				r.Cells = append(r.Cells, c)
+			}
+			t.Rows = append(t.Rows, r)
+		}
 	}
 }
 

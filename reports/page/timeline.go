@@ -156,7 +156,7 @@ func (k *tracks) parallelism(tasks []task, until int64) string {
 			counts = append(counts, c)
 		}
 	}
-	if len(counts) == 0 || len(counts) > 4 {
+	if len(counts) == 0 || len(counts) > 6 {
 		return fmt.Sprint(len(tasks))
 	}
 	return strings.Join(counts, " → ")

@@ -57,11 +57,12 @@ type workloadView struct {
 	Description string
 	Headline    []string
 	Warnings    []string
-	Overview    figure
-	Tables      []*table // results after each fault
-	Plots       []figure
+	Overviews   []figure // medians, a fault
+	Results     *table
+	Plots       []figure // every sample, the first fault's
+	Later       []figure // every sample, later faults'
 	Timelines   []figure
-	Phases      []*table
+	Phases      *table
 	Flow        *table
 	Correctness *table
 	Limits      *table
@@ -76,6 +77,14 @@ func (w *workloadView) PrimaryName() string { return short(w.spec.Primary) }
 type faultView struct {
 	name, kind string
 	prefix     string // of its metrics in tables: empty for the first
+}
+
+// title names the fault with its step.
+func (f faultView) title() string {
+	if f.name == "" || f.name == f.kind {
+		return noun(f.kind)
+	}
+	return noun(f.kind) + " (step " + f.name + ")"
 }
 
 // figure is a chart with what goes around it.
@@ -96,9 +105,13 @@ type table struct {
 
 type column struct{ Text, Sub, Title string }
 
+// row is one row; one with Group has no cells and stands above those that
+// follow.
 type row struct {
 	Label, Title string
 	Cells        []cell
+	Group, Note  string
+	ID           string
 }
 
 // cell is one field of a table. Sub stands below the text, smaller.
@@ -128,9 +141,13 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 		}
 		v.Workloads = append(v.Workloads, w)
 	}
-	v.Title = "Recovery report"
-	if len(v.Workloads) == 1 {
-		v.Title = v.Workloads[0].Name
+	var names []string
+	for _, w := range v.Workloads {
+		names = append(names, w.Name)
+	}
+	v.Title = strings.Join(names, ", ")
+	if len(names) > 3 {
+		v.Title = count(len(names), "workload", "workloads")
 	}
 	v.Warnings = runWarnings(l)
 	if len(v.Workloads) == 1 { // one box instead of two
@@ -151,7 +168,7 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 func (v *view) plots() []plotFile {
 	var out []plotFile
 	for _, w := range v.Workloads {
-		for _, f := range slices.Concat([]figure{w.Overview}, w.Plots, w.Timelines) {
+		for _, f := range slices.Concat(w.Overviews, w.Plots, w.Later, w.Timelines) {
 			out = append(out, plotFile{f.File, f.picture})
 		}
 	}
@@ -160,7 +177,7 @@ func (v *view) plots() []plotFile {
 
 func (w *workloadView) fill(l *result.Loaded) error {
 	w.findFaults()
-	w.overview()
+	w.overviews()
 	w.results()
 	w.points()
 	if err := w.timelines(l.Dir); err != nil {
@@ -261,37 +278,46 @@ func (w *workloadView) has(metric string) bool {
 	return false
 }
 
-// overview compares the medians of the three metrics, or of the primary one
-// where those were not measured.
-func (w *workloadView) overview() {
-	metrics := slices.DeleteFunc(slices.Clone(together), func(m string) bool { return !w.has(m) })
-	title := "Medians after " + noun(w.faults[0].kind)
-	unit := "s"
-	if len(metrics) == 0 {
-		metrics = []string{w.spec.Primary}
-		title = short(w.spec.Primary)
-		if m, ok := result.LookupMetric(w.spec.Primary); ok {
-			unit = m.Unit
-		}
-	}
-	b := &chart.Bars{Title: w.Name + ": " + lower(title), Unit: unit}
-	for _, m := range metrics {
-		b.Series = append(b.Series, short(m))
-	}
-	for i := range w.columns {
-		g := chart.Group{Label: w.labels[i]}
-		for _, m := range metrics {
-			s, ok := w.stat(i, m)
-			if !ok {
-				g.Values, g.Notes = append(g.Values, nil), append(g.Notes, "")
-				continue
+// overviews compare the medians of the three metrics after each fault, or of
+// the primary one where those were not measured.
+func (w *workloadView) overviews() {
+	for k, f := range w.faults {
+		metrics := w.present(f.prefix, together)
+		unit := "s"
+		title := "Medians after " + f.title()
+		if len(metrics) == 0 {
+			if k > 0 {
+				continue // a fault that stops no task
 			}
-			g.Values = append(g.Values, &s.Median)
-			g.Notes = append(g.Notes, fmt.Sprintf("median of %d trials", s.N))
+			metrics = []string{w.spec.Primary}
+			title = capital(short(w.spec.Primary)) + ": medians"
+			unit = metricOf(w.spec.Primary).Unit
 		}
-		b.Groups = append(b.Groups, g)
+		b := &chart.Bars{Title: w.Name + ": " + lower(title), Unit: unit}
+		for _, m := range metrics {
+			b.Series = append(b.Series, short(strings.TrimPrefix(m, f.prefix)))
+		}
+		for i := range w.columns {
+			g := chart.Group{Label: w.labels[i]}
+			for _, m := range metrics {
+				s, ok := w.stat(i, m)
+				if !ok {
+					g.Values, g.Notes = append(g.Values, nil), append(g.Notes, "")
+					continue
+				}
+				g.Values = append(g.Values, &s.Median)
+				g.Notes = append(g.Notes, "median of "+count(s.N, "trial", "trials"))
+			}
+			b.Groups = append(b.Groups, g)
+		}
+		name := "overview"
+		if k > 0 {
+			name += "-" + slug(f.name)
+		}
+		w.Overviews = append(w.Overviews, figure{
+			ID: w.ID + "-" + name, Title: title, File: slug(w.Name) + "-" + name + ".png", SVG: template.HTML(b.SVG()), picture: b, Series: b.Series,
+		})
 	}
-	w.Overview = figure{ID: w.ID + "-overview", Title: title, File: slug(w.Name) + "-overview.png", SVG: template.HTML(b.SVG()), picture: b, Series: b.Series}
 }
 
 func lower(s string) string {
@@ -301,39 +327,24 @@ func lower(s string) string {
 	return strings.ToLower(s[:1]) + s[1:]
 }
 
-// results makes a table a fault.
+// results makes the table of times.
 func (w *workloadView) results() {
-	for k, f := range w.faults {
-		t := &table{ID: w.ID + "-results", Caption: "Times after " + noun(f.kind)}
-		if f.prefix != "" {
-			t.ID += "-" + slug(f.name)
+	metrics := slices.Clone(together)
+	for _, m := range []string{"time_to_first_output_s", "time_to_caught_up_s"} {
+		if len(w.everywhere([]string{m})) > 0 {
+			metrics = append(metrics, m)
 		}
-		if f.name != "" && f.name != f.kind {
-			t.Caption += " (step " + f.name + ")"
-		}
-		metrics := slices.Clone(together)
-		for i := range metrics {
-			metrics[i] = f.prefix + metrics[i]
-		}
-		for _, m := range []string{"time_to_first_output_s", "time_to_caught_up_s"} {
-			if w.has(f.prefix + m) {
-				metrics = append(metrics, f.prefix+m)
-			}
-		}
-		if k == 0 {
-			for _, m := range []string{"throughput_records_per_s", "makespan_s", w.spec.Primary} {
-				if w.has(m) && !slices.Contains(metrics, m) {
-					metrics = append(metrics, m)
-				}
-			}
-		}
-		w.resultTable(t, metrics, k == 0)
-		w.Tables = append(w.Tables, t)
 	}
-}
-
-func (w *workloadView) resultTable(t *table, metrics []string, first bool) {
-	t.Head = []column{{Text: "trials ok", Sub: "of planned"}}
+	for _, m := range []string{"throughput_records_per_s", "makespan_s", w.spec.Primary} {
+		if w.has(m) && !slices.Contains(metrics, m) {
+			metrics = append(metrics, m)
+		}
+	}
+	caption := "Times after " + w.faults[0].title()
+	if len(w.faults) > 1 {
+		caption = "Times after each fault"
+	}
+	t := &table{ID: w.ID + "-results", Caption: caption, Head: []column{{Text: "trials ok", Sub: "of planned"}}}
 	for _, m := range metrics {
 		d := metricOf(m)
 		sub := unitWord(d.Unit)
@@ -344,24 +355,51 @@ func (w *workloadView) resultTable(t *table, metrics []string, first bool) {
 	}
 	t.Head = append(t.Head, column{Text: "recovery path", Sub: "as recorded"})
 	primary := w.spec.Primary
-	if first && len(w.summary.Pairs) > 0 {
+	paired := len(w.summary.Pairs) > 0
+	if paired {
 		t.Head = append(t.Head, column{Text: "ratio to " + w.reference(), Sub: short(primary), Title: "median of the ratios within blocks, " + primary})
 	}
 	t.Head = append(t.Head, column{Text: "output"})
-	for i := range w.columns {
-		c := &w.columns[i]
-		r := row{Label: w.labels[i], Title: c.Name}
-		r.Cells = append(r.Cells, okCell(c))
-		for _, m := range metrics {
-			r.Cells = append(r.Cells, w.medianCell(i, m))
+	for k, f := range w.faults {
+		w.group(t, f)
+		for i := range w.columns {
+			c := &w.columns[i]
+			r := row{Label: w.labels[i], Title: c.Name, Cells: []cell{okCell(c)}}
+			for _, m := range metrics {
+				r.Cells = append(r.Cells, w.medianCell(i, f.prefix+m))
+			}
+			r.Cells = append(r.Cells, pathCell(c, k, f.name))
+			if paired {
+				r.Cells = append(r.Cells, w.ratioCell(i, f.prefix+primary))
+			}
+			r.Cells = append(r.Cells, outputCell(c))
+			t.Rows = append(t.Rows, r)
 		}
-		r.Cells = append(r.Cells, pathCell(c, metrics[0]))
-		if first && len(w.summary.Pairs) > 0 {
-			r.Cells = append(r.Cells, w.ratioCell(i, primary))
-		}
-		r.Cells = append(r.Cells, outputCell(c))
-		t.Rows = append(t.Rows, r)
 	}
+	w.Results = t
+}
+
+// group puts the name of a fault above its rows, if there are several faults.
+func (w *workloadView) group(t *table, f faultView) {
+	if len(w.faults) < 2 {
+		return
+	}
+	r := row{Group: f.name, Note: f.kind, ID: t.ID + "-" + slug(f.name)}
+	if f.prefix != "" {
+		r.Note += "; metrics " + f.prefix + "*"
+	}
+	t.Rows = append(t.Rows, r)
+}
+
+// everywhere are those of some metrics that any fault has samples of.
+func (w *workloadView) everywhere(metrics []string) []string {
+	var out []string
+	for _, m := range metrics {
+		if slices.ContainsFunc(w.faults, func(f faultView) bool { return w.has(f.prefix + m) }) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func unitWord(unit string) string {
@@ -411,7 +449,7 @@ func okCell(c *verdict.Column) cell {
 func (w *workloadView) medianCell(i int, metric string) cell {
 	s, ok := w.stat(i, metric)
 	if !ok {
-		return cell{Text: "–", Class: "dim", Title: "no trial of this cell measured it"}
+		return cell{Text: "–", Class: "dim", Title: "no trial of this cell reached it before the next fault or the end"}
 	}
 	out := cell{Text: chart.Number(s.Median, s.Unit)}
 	exact := fmt.Sprintf("median %v, mean %v, min %v, max %v %s; n = %d", s.Median, s.Mean, s.Min, s.Max, s.Unit, s.N)
@@ -430,20 +468,17 @@ func (w *workloadView) medianCell(i int, metric string) cell {
 	return out
 }
 
-func pathCell(c *verdict.Column, metric string) cell {
-	step := ""
-	if i := strings.LastIndexByte(metric, '.'); i >= 0 {
-		step = metric[:i]
-	}
+// pathCell is how the trials recovered from the k-th fault.
+func pathCell(c *verdict.Column, k int, fault string) cell {
 	var paths []string
 	for _, t := range c.Trials {
-		p := t.RecoveryPath
-		if step != "" {
-			p = ""
-			for _, f := range t.Faults {
-				if f.Name == step {
-					p = f.RecoveryPath
-				}
+		p := ""
+		if k == 0 {
+			p = t.RecoveryPath
+		}
+		for _, f := range t.Faults {
+			if k > 0 && f.Name == fault {
+				p = f.RecoveryPath
 			}
 		}
 		if t.Outcome == result.OK && p != "" && !slices.Contains(paths, p) {
@@ -518,12 +553,16 @@ func (w *workloadView) points() {
 		}
 	}
 	add(w.spec.Primary)
-	for _, f := range w.faults {
+	first := 0
+	for k, f := range w.faults {
 		for _, m := range together {
 			add(f.prefix + m)
 		}
+		if k == 0 {
+			first = len(metrics)
+		}
 	}
-	for _, m := range metrics {
+	for k, m := range metrics {
 		d := metricOf(m)
 		p := &chart.Points{Title: w.Name + ": " + short(m), Unit: d.Unit}
 		for i := range w.columns {
@@ -544,7 +583,11 @@ func (w *workloadView) points() {
 		if d.Better != result.Neutral {
 			f.Note += ", " + string(d.Better) + " is better"
 		}
-		w.Plots = append(w.Plots, f)
+		if k < first {
+			w.Plots = append(w.Plots, f)
+		} else {
+			w.Later = append(w.Later, f)
+		}
 	}
 }
 
