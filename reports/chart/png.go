@@ -309,7 +309,7 @@ func (r rod) Plot(c draw.Canvas, p *plot.Plot) {
 func (t *Timeline) PNG() ([]byte, error) {
 	l := t.layout()
 	pl := newPlot(t.Title)
-	pl.X.Label.Text = "seconds from the fault"
+	pl.X.Label.Text = t.axisTitle()
 	pl.Add(gantt{t, l})
 	l.scale.on(pl)
 	var ts plot.ConstantTicks

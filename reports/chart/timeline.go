@@ -29,6 +29,7 @@ func (s State) String() string { return stateNames[s] }
 type Timeline struct {
 	Title       string
 	From, To    float64 // what is shown
+	Left        float64 // room for the names, at least; charts below each other share it
 	Lanes       []Lane
 	Marks       []Mark
 	Checkpoints []Checkpoint
@@ -118,12 +119,17 @@ func stripHeight(n int) float64 {
 	return math.Round(min(max(60/float64(max(n, 1)), 3), 12))
 }
 
-func (t *Timeline) layout() layout {
+// NameWidth is the room that the names of the lanes take.
+func (t *Timeline) NameWidth() float64 {
 	var labels []string
 	for _, l := range t.Lanes {
 		labels = append(labels, l.Name)
 	}
-	l := layout{left: max(labelWidth(labels), 126), scale: seconds(t.From, t.To)}
+	return max(labelWidth(labels), 126)
+}
+
+func (t *Timeline) layout() layout {
+	l := layout{left: max(t.NameWidth(), t.Left), scale: seconds(t.From, t.To)}
 	l.width = chartWidth - l.left - 24
 	l.place(t.Marks)
 	y := float64(l.rows)*markRow + 6
@@ -235,6 +241,20 @@ func rateLabel(perSecond float64) string {
 	return fmt.Sprintf("0 to %.0f/s", math.Ceil(perSecond))
 }
 
+// axisTitle says what the time counts from.
+func (t *Timeline) axisTitle() string {
+	faults := 0
+	for _, m := range t.Marks {
+		if m.Fault {
+			faults++
+		}
+	}
+	if faults > 1 {
+		return "seconds from the first fault"
+	}
+	return "seconds from the fault"
+}
+
 func (t *Timeline) describe() string {
 	var parts []string
 	for _, m := range t.Marks {
@@ -263,7 +283,7 @@ func (t *Timeline) SVG() string {
 	var s svg
 	s.begin(chartWidth, l.bottom+axisHeight, t.Title, t.describe())
 	top := float64(l.rows)*markRow + 2
-	axis(&s, l.scale, l.left, l.width, top, l.bottom, "seconds from the fault")
+	axis(&s, l.scale, l.left, l.width, top, l.bottom, t.axisTitle())
 	for i, lane := range t.Lanes {
 		t.drawLane(&s, l, i, lane)
 	}

@@ -614,12 +614,13 @@ func (w *workloadView) timelines(dir string) error {
 	}
 	from, to := extent(slices.DeleteFunc(slices.Clone(stories), func(s *story) bool { return s == nil }))
 	charts := make([]*chart.Timeline, len(stories))
-	top := 0.0
+	top, left := 0.0, 0.0
 	for i, s := range stories {
 		if s == nil {
 			continue
 		}
 		charts[i] = s.chart(w.Name+": "+w.labels[i], from, to)
+		left = max(left, charts[i].NameWidth())
 		for _, r := range charts[i].Rates {
 			top = max(top, r.PerSecond)
 		}
@@ -628,7 +629,7 @@ func (w *workloadView) timelines(dir string) error {
 		if c == nil {
 			continue
 		}
-		c.MaxRate = top
+		c.MaxRate, c.Left = top, left
 		t := stories[i].trial
 		note := fmt.Sprintf("trial %s, block %d", t.Trial, t.Block)
 		if t.Outcome != result.OK {
