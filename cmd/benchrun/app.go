@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -245,10 +244,4 @@ func nearest(word string, list []string) string {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
 	return "; there are " + strings.Join(list, ", ")
-}
-
-// exists tells whether a path is there.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

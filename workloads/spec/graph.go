@@ -162,8 +162,13 @@ func (d *decoder) checkSteps() {
 		}
 		switch o.Kind {
 		case "rescale":
+			changes := len(o.Parallelism) == 0 // then something else is wrong
 			for id, p := range o.Parallelism {
+				changes = changes || now[id] != p
 				now[id] = p
+			}
+			if !changes {
+				s.fail("parallelism", "changes nothing: every vertex has this parallelism already", "")
 			}
 			for _, e := range w.Edges {
 				if e.Partitioner == "forward" && now[e.From] != now[e.To] && now[e.From] > 0 && now[e.To] > 0 {

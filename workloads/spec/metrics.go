@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"benchrun/runtime/options"
 )
 
 // metricNames are the metrics that a file may name as its primary metric or in
@@ -42,7 +44,7 @@ func (w *Workload) Expected() []string {
 	if w.Run.PrimaryGiven {
 		add(w.Run.Primary)
 	}
-	inFirst := false
+	inFirst := options.RecoveryPath.Get(w.Options) != "" // a start from a checkpoint is the first fault
 	for _, s := range w.Steps {
 		if s.Do != nil && s.Do.IsFault() {
 			if inFirst || !slices.Contains([]string{"rescale", "fail-task", "kill-worker"}, s.Do.Kind) {
