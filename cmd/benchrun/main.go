@@ -1,5 +1,3 @@
-// Command benchrun measures how fast a stream job recovers, for every
-// combination of the recovery options.
 package main
 
 import (
