@@ -35,6 +35,8 @@ type Partition struct {
 	maxPerSub int
 	spare     *buffer.Segment
 	scratch   []byte
+	mark      int64 // newest watermark
+	status    byte  // newest watermark status: statusActive or statusIdle
 	fullSubs  atomic.Int32
 	wake      func()
 	freed     chan struct{} // cap 1: a segment may be available
@@ -47,10 +49,17 @@ type Partition struct {
 
 // writer fills the segment of one subpartition.
 type writer struct {
-	seg *buffer.Segment
-	mem []byte
-	pos int
+	seg    *buffer.Segment
+	mem    []byte
+	pos    int
+	mark   int64 // watermark and status that are in the stream
+	status byte
 }
+
+const (
+	statusActive byte = iota
+	statusIdle
+)
 
 // NewPartition makes a partition with a pool of its own.
 func NewPartition(g *buffer.Global, c PartitionConfig) (*Partition, error) {
@@ -58,8 +67,10 @@ func NewPartition(g *buffer.Global, c PartitionConfig) (*Partition, error) {
 		key: c.Key, subs: make([]Subpartition, c.Subpartitions), cur: make([]writer, c.Subpartitions),
 		size: g.SegmentSize(), maxPerSub: c.MaxPerSub, wake: c.Wake, freed: make(chan struct{}, 1), stop: c.Stop,
 	}
+	p.mark = record.MinWatermark
 	for i := range p.subs {
 		p.subs[i].part, p.subs[i].index = p, i
+		p.cur[i].mark = p.mark
 	}
 	var err error
 	p.pool, err = g.NewLocal("result partition "+c.Key, c.MinBuffers, c.MaxBuffers, c.Overdraft, p.segmentFreed)
@@ -96,6 +107,11 @@ func (p *Partition) Available() bool {
 func (p *Partition) Write(sub int, r *record.Record) error {
 	w := &p.cur[sub]
 	n := record.HeaderSize + len(r.Data)
+	if w.mark != p.mark || w.status != p.status {
+		if err := p.writeMarks(sub); err != nil {
+			return err
+		}
+	}
 	if w.pos+n <= len(w.mem) {
 		r.Put(w.mem[w.pos:])
 		w.pos += n
@@ -106,15 +122,46 @@ func (p *Partition) Write(sub int, r *record.Record) error {
 	}
 	b := p.scratch[:n]
 	r.Put(b)
-	err := p.WriteBytes(sub, b)
+	err := p.writeBytes(sub, b)
 	if cap(p.scratch) > 1<<20 {
 		p.scratch = nil
 	}
 	return err
 }
 
-// WriteBytes appends serialised elements to one subpartition.
-func (p *Partition) WriteBytes(sub int, b []byte) error {
+// Watermark notes a watermark for all subpartitions. It goes into a stream
+// ahead of the next record, or with the next Flush where the consumer has run
+// dry: a watermark for each of many subpartitions would need a segment for
+// each, and waiting for them would hold up barriers.
+func (p *Partition) Watermark(t int64) { p.mark = max(p.mark, t) }
+
+// Status notes a watermark status in the same way.
+func (p *Partition) Status(active bool) {
+	p.status = statusIdle
+	if active {
+		p.status = statusActive
+	}
+}
+
+// writeMarks puts what was noted into a stream.
+func (p *Partition) writeMarks(sub int) error {
+	w := &p.cur[sub]
+	var b [record.WatermarkSize + record.StatusSize]byte
+	n := 0
+	if w.mark != p.mark {
+		record.PutWatermark(b[:], p.mark)
+		n = record.WatermarkSize
+	}
+	if w.status != p.status {
+		record.PutStatus(b[n:n+record.StatusSize], p.status == statusActive)
+		n += record.StatusSize
+	}
+	w.mark, w.status = p.mark, p.status
+	return p.writeBytes(sub, b[:n])
+}
+
+// writeBytes appends serialised elements to one subpartition.
+func (p *Partition) writeBytes(sub int, b []byte) error {
 	w := &p.cur[sub]
 	for len(b) > 0 {
 		if w.pos == len(w.mem) {
@@ -165,7 +212,7 @@ func (p *Partition) finish(sub int) {
 		return
 	}
 	b := buffer.Buffer{Seg: w.seg, Data: w.mem[:w.pos]}
-	*w = writer{}
+	w.seg, w.mem, w.pos = nil, nil, 0
 	if len(b.Data) == 0 {
 		b.Release()
 		return
@@ -185,9 +232,23 @@ func (p *Partition) finishAll() {
 // Elsewhere they go on filling: the consumer has work to do anyway.
 func (p *Partition) Flush() {
 	for i := range p.cur {
-		if p.cur[i].pos > 0 && p.subs[i].idle() {
-			p.finish(i)
+		w := &p.cur[i]
+		noted := w.mark != p.mark || w.status != p.status
+		if w.pos == 0 && !noted || !p.subs[i].idle() {
+			continue
 		}
+		if noted && w.pos+record.WatermarkSize+record.StatusSize > len(w.mem) {
+			p.finish(i)
+			seg := p.pool.Poll()
+			if seg == nil {
+				continue
+			}
+			w.seg, w.mem, w.pos = seg, seg.Mem(), 0
+		}
+		if noted {
+			p.writeMarks(i) // it has room
+		}
+		p.finish(i)
 	}
 }
 
@@ -288,7 +349,7 @@ func (p *Partition) Close() {
 		if s := p.cur[i].seg; s != nil {
 			s.Release()
 		}
-		p.cur[i] = writer{}
+		p.cur[i].seg = nil
 	}
 	if p.spare != nil {
 		p.spare.Release()

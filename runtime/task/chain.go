@@ -140,22 +140,11 @@ func (o *partitionOutput) Emit(r *record.Record) error {
 }
 
 func (o *partitionOutput) Watermark(t int64) error {
-	var b [record.WatermarkSize]byte
-	record.PutWatermark(b[:], t)
-	return o.all(b[:])
+	o.p.Watermark(t)
+	return nil
 }
 
 func (o *partitionOutput) Status(active bool) error {
-	var b [record.StatusSize]byte
-	record.PutStatus(b[:], active)
-	return o.all(b[:])
-}
-
-func (o *partitionOutput) all(b []byte) error {
-	for i := range o.n {
-		if err := o.p.WriteBytes(i, b); err != nil {
-			return err
-		}
-	}
+	o.p.Status(active)
 	return nil
 }

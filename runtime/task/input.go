@@ -324,8 +324,14 @@ func (t *Task) event(in *input, ch int, ev *record.Event) error {
 	}
 }
 
-// channelEnded counts channels that have no more data.
-func (t *Task) channelEnded(int) error {
+// channelEnded counts channels that have no more data. The end of a channel's
+// data is its last watermark.
+func (t *Task) channelEnded(at int) error {
+	if w, ok := t.valve.watermark(at, record.MaxWatermark); ok {
+		if err := t.watermark(w); err != nil {
+			return err
+		}
+	}
 	if t.dataEnded++; t.dataEnded == len(t.handler.open) {
 		return t.endOfData()
 	}
