@@ -41,29 +41,3 @@ func describe(m *result.Machine, root string) {
 	}
 	cgroup(m, read)
 }
-
-// cgroup reads the limits of version 2, else of version 1. No limit is 0.
-func cgroup(m *result.Machine, read func(string) string) {
-	if f := strings.Fields(read("sys/fs/cgroup/cpu.max")); len(f) == 2 && f[0] != "max" {
-		m.CgroupCPUs = ratio(f[0], f[1])
-	} else if quota := read("sys/fs/cgroup/cpu/cpu.cfs_quota_us"); quota != "" && quota != "-1" {
-		m.CgroupCPUs = ratio(quota, read("sys/fs/cgroup/cpu/cpu.cfs_period_us"))
-	}
-	limit := read("sys/fs/cgroup/memory.max")
-	if limit == "" {
-		limit = read("sys/fs/cgroup/memory/memory.limit_in_bytes")
-	}
-	// Version 1 writes "no limit" as a number beyond all memory.
-	if n, err := strconv.ParseInt(limit, 10, 64); err == nil && n < 1<<60 {
-		m.CgroupMemoryBytes = n
-	}
-}
-
-func ratio(a, b string) float64 {
-	x, err1 := strconv.ParseFloat(a, 64)
-	y, err2 := strconv.ParseFloat(b, 64)
-	if err1 != nil || err2 != nil || y <= 0 {
-		return 0
-	}
-	return x / y
-}

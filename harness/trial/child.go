@@ -98,10 +98,12 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 	w.send(Message{Hello: &hello})
 	log := timeline.New()
 	stream := streamEvents(log, w)
+	sampled := sampleHost(log)
 	t := Execution{
 		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Log: log, Stderr: stderr,
 		Phase: func(step string) { w.send(Message{Phase: step}) },
 	}.Run(ctx)
+	sampled()
 	if err := stream(); err != nil {
 		fmt.Fprintf(stderr, "trial: reporting events: %v\n", err)
 	}

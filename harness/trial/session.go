@@ -98,6 +98,7 @@ func (s Session) Begin(now time.Time) (*Campaign, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	run.Run = filepath.Base(folder.Dir())
+	run.Machine.Probes = probe.Noise(folder.Dir())
 	if err := folder.WriteRun(run); err != nil {
 		folder.Close()
 		return nil, err

@@ -28,6 +28,7 @@ type fixture struct {
 	shape       func(cell string, block int) way            // nil: as the options make it
 	tail        string                                      // after the last line of trials.jsonl
 	unproved    bool
+	others      float64 // cores that other processes use
 	mangle      func(*result.Run)
 }
 
@@ -211,6 +212,11 @@ func (p *player) flow(until int64, records int64) {
 		e := blank("throughput")
 		e.Vertex, e.Records = "numbers", records
 		p.add(e)
+		if p.now/500_000 != (p.now-100_000)/500_000 {
+			h := blank("host-sample")
+			h.Detail = fmt.Sprintf("busy=4.00 own=%.2f others=%.2f steal=0.00", 4-p.f.others, p.f.others)
+			p.add(h)
+		}
 	}
 	p.now = until
 }

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"benchrun/harness/result"
 )
@@ -299,6 +300,7 @@ func TestOddRuns(t *testing.T) {
 		{"busy machine", func(f *fixture) {
 			f.mangle = func(r *result.Run) { load := 7.5; r.Machine.Load1 = &load }
 		}, []string{"The machine was busy"}},
+		{"busy trials", func(f *fixture) { f.others = 2.5 }, []string{"Other processes used the machine during 9 of 9 trials, up to 2.5 of 8 cores"}},
 		{"inert cells that differ", func(f *fixture) {
 			f.blocks = 8
 			f.mangle = func(r *result.Run) { r.Workloads[0].Inert = [][]string{{"R=false,D=false", "R=true,D=true"}} }
@@ -431,5 +433,15 @@ func TestKilledTasksEnd(t *testing.T) {
 	want := []span{{1, 100, 3}, {500, 600, 0}, {600, 900, 3}}
 	if got := k.spans[task{"v", 0}]; !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestReadHost(t *testing.T) {
+	h := readHost([]byte(`{"t_us":1,"kind":"throughput","records":5}
+{"t_us":2,"kind":"host-sample","detail":"busy=1.50 own=1.00 others=0.50 steal=0.10 load1=2 available=1"}
+{"t_us":3,"kind":"host-sample","detail":"busy=1.50 own=1.00 others=1.50 steal=NaN clock_step_ms=-2000"}
+{"t_us":4,"kind":"host-sa`))
+	if h.samples != 2 || h.others != 1 || h.steal != 0.05 || h.step != -2*time.Second {
+		t.Errorf("%+v", h)
 	}
 }

@@ -137,7 +137,7 @@ func (w *workloadView) correctness() {
 func (w *workloadView) trials() {
 	t := &table{
 		ID: w.ID + "-trials", Caption: "Every trial, in the order of their running",
-		Head: []column{{Text: "block"}, {Text: "cell"}, {Text: "outcome"}, {Text: "running", Sub: "s"}, {Text: "first checkpoint", Sub: "s"}, {Text: "drained", Sub: "s"}, {Text: "path"}, {Text: "wall", Sub: "s"}, {Text: "CPU", Sub: "s"}, {Text: "peak memory"}, {Text: "log"}},
+		Head: []column{{Text: "block"}, {Text: "cell"}, {Text: "outcome"}, {Text: "running", Sub: "s"}, {Text: "first checkpoint", Sub: "s"}, {Text: "drained", Sub: "s"}, {Text: "path"}, {Text: "wall", Sub: "s"}, {Text: "CPU", Sub: "s"}, {Text: "peak memory"}, {Text: "others", Sub: "cores", Title: "cores that other processes used meanwhile, on average"}, {Text: "log"}},
 	}
 	var all []result.Trial
 	names := map[string]string{}
@@ -174,7 +174,11 @@ func (w *workloadView) trials() {
 		if x.Resources != nil && x.Resources.MaxRSSBytes != nil {
 			rss = cell{Text: chart.Quantity(float64(*x.Resources.MaxRSSBytes), "B")}
 		}
-		r.Cells = append(r.Cells, cpu, rss, cell{Text: "log", Link: "logs/" + baseName(x.Trial) + ".txt"})
+		others := cell{Text: "–", Class: "dim", Title: "the trial was too short for a sample of the host"}
+		if h, ok := w.hosts[x.Trial]; ok {
+			others = cell{Text: fmt.Sprintf("%.2f", h.others)}
+		}
+		r.Cells = append(r.Cells, cpu, rss, others, cell{Text: "log", Link: "logs/" + baseName(x.Trial) + ".txt"})
 		t.Rows = append(t.Rows, r)
 	}
 	w.Trials = t

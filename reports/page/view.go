@@ -50,7 +50,8 @@ type workloadView struct {
 	columns []verdict.Column
 	summary result.WorkloadSummary
 	faults  []faultView
-	labels  []string // of columns
+	labels  []string            // of columns
+	hosts   map[string]hostLoad // by trial
 
 	Name, ID    string
 	Heading     string
@@ -124,8 +125,9 @@ type cell struct {
 func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 	v := &view{Run: l.Run.Run, State: string(l.Run.State), Complete: l.Run.State == result.Complete && len(l.Missing) == 0}
 	columns := verdict.Columns(l)
+	hosts := hostLoads(l)
 	for i := range l.Run.Workloads {
-		w := &workloadView{run: &l.Run, spec: &l.Run.Workloads[i], summary: s.Workloads[l.Run.Workloads[i].Name]}
+		w := &workloadView{run: &l.Run, spec: &l.Run.Workloads[i], summary: s.Workloads[l.Run.Workloads[i].Name], hosts: hosts}
 		w.Name, w.ID, w.Heading, w.Description = w.spec.Name, "w-"+slug(w.spec.Name), w.spec.Name, w.spec.Description
 		for _, c := range columns {
 			if c.Workload == w.Name {

@@ -85,6 +85,7 @@ func (w *workloadView) warnings() {
 		w.paths(i, say)
 	}
 	w.inert(say)
+	w.hostWarnings(w.run.Machine.Cores, say)
 }
 
 // fewSamples says once what the number of samples does not allow.

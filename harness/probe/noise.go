@@ -1,0 +1,138 @@
+package probe
+
+import (
+	"io"
+	"net"
+	"os"
+	"slices"
+	"time"
+)
+
+// Names of the probes. Each has the unit in its name; the spread is the slowest
+// round over the fastest.
+const (
+	ProbeALU       = "alu_ms"            // a fixed loop of multiplications, fastest round
+	ProbeALUSpread = "alu_spread_ratio"  // 1 on a quiet machine
+	ProbeCopy      = "memcpy_gib_per_s"  // copying memory, fastest round
+	ProbeSync      = "fsync_ms"          // making 4 KiB durable, median
+	ProbeSyncWorst = "fsync_worst_ms"    // slowest
+	ProbeLoop      = "loopback_us"       // one byte there and back over TCP, median
+	ProbeLoopWorst = "loopback_worst_us" // slowest
+)
+
+// Sizes of the probes.
+const (
+	aluRounds   = 9
+	aluSteps    = 4 << 20
+	copyRounds  = 5
+	copyBytes   = 16 << 20
+	syncRounds  = 7
+	loopRounds  = 200
+	loopTimeout = 2 * time.Second
+)
+
+// Noise measures the machine; dir is where results will be written. A probe
+// that cannot be done is absent.
+func Noise(dir string) map[string]float64 {
+	out := map[string]float64{}
+	alu := repeat(aluRounds, func() bool { sink = multiply(aluSteps); return true })
+	if len(alu) > 0 {
+		out[ProbeALU] = ms(alu[0])
+		if alu[0] > 0 {
+			out[ProbeALUSpread] = float64(alu[len(alu)-1]) / float64(alu[0])
+		}
+	}
+	from, to := make([]byte, copyBytes), make([]byte, copyBytes)
+	copy(to, from) // the pages come into being
+	if c := repeat(copyRounds, func() bool { copy(to, from); return true }); len(c) > 0 && c[0] > 0 {
+		out[ProbeCopy] = copyBytes / c[0].Seconds() / (1 << 30)
+	}
+	if s := syncs(dir); len(s) > 0 {
+		out[ProbeSync], out[ProbeSyncWorst] = ms(s[len(s)/2]), ms(s[len(s)-1])
+	}
+	if l := loopback(); len(l) > 0 {
+		out[ProbeLoop], out[ProbeLoopWorst] = us(l[len(l)/2]), us(l[len(l)-1])
+	}
+	return out
+}
+
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// repeat times rounds of some work and sorts the times. Work that fails ends
+// it.
+func repeat(rounds int, work func() bool) []time.Duration {
+	var out []time.Duration
+	for range rounds {
+		began := time.Now()
+		if !work() {
+			break
+		}
+		out = append(out, time.Since(began))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sink keeps the compiler from seeing that nobody wants the product.
+var sink uint64
+
+// multiply is a chain of operations of which each needs the one before.
+func multiply(steps int) uint64 {
+	x := uint64(0x9e3779b97f4a7c15)
+	for range steps {
+		x = x*6364136223846793005 + 1442695040888963407
+		x ^= x >> 29
+	}
+	return x
+}
+
+// syncs times making a small write durable.
+func syncs(dir string) []time.Duration {
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return nil
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	block := make([]byte, 4096)
+	return repeat(syncRounds, func() bool {
+		_, err := f.Write(block)
+		return err == nil && f.Sync() == nil
+	})
+}
+
+// loopback times a byte's way there and back.
+func loopback() []time.Duration {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil
+	}
+	defer l.Close()
+	echoed := make(chan struct{})
+	go func() { // ends with the connection, or with the listener
+		defer close(echoed)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		io.Copy(c, c)
+	}()
+	c, err := net.DialTimeout("tcp", l.Addr().String(), loopTimeout)
+	if err != nil {
+		l.Close()
+		<-echoed
+		return nil
+	}
+	defer func() { c.Close(); <-echoed }()
+	c.SetDeadline(time.Now().Add(loopTimeout))
+	b := []byte{1}
+	return repeat(loopRounds, func() bool {
+		if _, err := c.Write(b); err != nil {
+			return false
+		}
+		_, err := io.ReadFull(c, b)
+		return err == nil
+	})
+}
