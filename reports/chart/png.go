@@ -321,7 +321,7 @@ func (t *Timeline) PNG() ([]byte, error) {
 	}
 	name(l.checkpoints+checkpointLane/2, "checkpoints")
 	if len(t.Rates) > 0 {
-		name(l.rates+rateLane/2, "source records\n"+rateLabel(t.maxRate()))
+		name(l.rates+rateLane/2, "source records\n"+t.rateRange())
 	}
 	pl.Y.Tick.Marker = ts
 	pl.Y.Min, pl.Y.Max = 0, l.bottom+legendHeight

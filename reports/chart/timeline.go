@@ -34,7 +34,7 @@ type Timeline struct {
 	Marks       []Mark
 	Checkpoints []Checkpoint
 	Rates       []Rate
-	MaxRate     float64 // top of the throughput lane; 0: that of Rates
+	MaxRate     float64 // top of the throughput lane, higher rates are cut; 0: RateTop
 }
 
 // Lane is one vertex; a strip is one subtask, or several side by side that are
@@ -125,6 +125,9 @@ func (t *Timeline) NameWidth() float64 {
 	for _, l := range t.Lanes {
 		labels = append(labels, l.Name)
 	}
+	if len(t.Rates) > 0 {
+		labels = append(labels, t.rateRange())
+	}
 	return max(labelWidth(labels), 126)
 }
 
@@ -213,32 +216,54 @@ func (l *layout) place(marks []Mark) {
 	l.rows = len(ends)
 }
 
-// maxRate is the top of the throughput lane.
+// RateTop is a top of the throughput lane that shows the line well: the highest
+// rate, unless it is a lone peak far above nearly all others. Sources that are
+// starved of CPU report late, and then all at once.
+func (t *Timeline) RateTop() float64 {
+	var xs []float64
+	for _, r := range t.Rates {
+		if finite(r.PerSecond) && r.PerSecond > 0 {
+			xs = append(xs, r.PerSecond)
+		}
+	}
+	if len(xs) == 0 {
+		return 1
+	}
+	slices.Sort(xs)
+	return min(xs[len(xs)-1], 3*xs[(len(xs)-1)*95/100])
+}
+
 func (t *Timeline) maxRate() float64 {
 	if t.MaxRate > 0 {
 		return t.MaxRate
 	}
-	top := 0.0
-	for _, r := range t.Rates {
-		top = max(top, r.PerSecond)
-	}
-	if top == 0 {
-		return 1
-	}
-	return top
+	return t.RateTop()
 }
 
-// rateLabel names the throughput lane's top.
+// rateRange names the throughput lane's range, and the peak if it is cut.
+func (t *Timeline) rateRange() string {
+	peak := 0.0
+	for _, r := range t.Rates {
+		peak = max(peak, r.PerSecond)
+	}
+	text := "0 to " + rateLabel(t.maxRate())
+	if peak > 1.05*t.maxRate() {
+		text += ", peak " + rateLabel(peak)
+	}
+	return text
+}
+
+// rateLabel writes a rate in few characters.
 func rateLabel(perSecond float64) string {
 	switch {
 	case perSecond >= 1e6:
-		return fmt.Sprintf("0 to %.1f M/s", perSecond/1e6)
+		return fmt.Sprintf("%.1f M/s", perSecond/1e6)
 	case perSecond >= 1e4:
-		return fmt.Sprintf("0 to %.0f k/s", perSecond/1e3)
+		return fmt.Sprintf("%.0f k/s", perSecond/1e3)
 	case perSecond >= 1e3:
-		return fmt.Sprintf("0 to %.1f k/s", perSecond/1e3)
+		return fmt.Sprintf("%.1f k/s", perSecond/1e3)
 	}
-	return fmt.Sprintf("0 to %.0f/s", math.Ceil(perSecond))
+	return fmt.Sprintf("%.0f/s", math.Ceil(perSecond))
 }
 
 // axisTitle says what the time counts from.
@@ -249,10 +274,13 @@ func (t *Timeline) axisTitle() string {
 			faults++
 		}
 	}
-	if faults > 1 {
-		return "seconds from the first fault"
+	switch faults {
+	case 0:
+		return "seconds from the start of the trial"
+	case 1:
+		return "seconds from the fault"
 	}
-	return "seconds from the fault"
+	return "seconds from the first fault"
 }
 
 func (t *Timeline) describe() string {
@@ -393,7 +421,7 @@ func (t *Timeline) drawRates(s *svg, l layout) {
 	top := t.maxRate()
 	y0 := l.rates + rateLane - 4
 	s.text("lab", "end", l.left-labelMargin, l.rates+rateLane/2-1, "source records")
-	s.text("dim small", "end", l.left-labelMargin, l.rates+rateLane/2+13, rateLabel(top))
+	s.text("dim small", "end", l.left-labelMargin, l.rates+rateLane/2+13, t.rateRange())
 	s.line("grid", l.left, l.rates, l.left+l.width, l.rates)
 	s.line("axis", l.left, y0, l.left+l.width, y0)
 	var d strings.Builder

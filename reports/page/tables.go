@@ -30,7 +30,7 @@ func (w *workloadView) phases() {
 
 // flowMetrics tell what became of the data in flight.
 var flowMetrics = []string{
-	"restored_inflight_bytes", "restored_bytes", "filtered_out_bytes", "spilled_bytes", "first_checkpoint_inflight_bytes", "inflight_inflation", "reprocessed_records",
+	"restored_inflight_bytes", "restored_bytes", "filtered_out_bytes", "spilled_bytes", "first_checkpoint_inflight_bytes", "inflight_inflation", "reprocessed_records", "throughput_records_per_s",
 }
 
 // flow makes the table of in-flight data.
@@ -40,7 +40,7 @@ func (w *workloadView) flow() {
 		return
 	}
 	w.Flow = &table{
-		ID: w.ID + "-inflight", Caption: "Data in flight: medians",
+		ID: w.ID + "-inflight", Caption: "Data in flight and throughput: medians",
 		Note: "Inflation is the in-flight data of the first checkpoint after the fault over what was restored. It counts new records too: where the sources go on, it is above 1 although nothing is held twice. In a chain of rescales it must not stay above 1 while no new records come in.",
 	}
 	w.medians(w.Flow, metrics)
@@ -63,7 +63,7 @@ func (w *workloadView) medians(t *table, metrics []string) {
 	for _, m := range metrics {
 		d := metricOf(m)
 		h := column{Text: short(m), Title: m + ": " + d.Help}
-		if d.Unit == "records" {
+		if strings.HasPrefix(d.Unit, "records") {
 			h.Sub = d.Unit
 		}
 		t.Head = append(t.Head, h)

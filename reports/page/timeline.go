@@ -416,7 +416,7 @@ func (s *story) marks(span float64) []chart.Mark {
 		}
 	}
 	if s.trial.Outcome != result.OK {
-		out = append(out, chart.Mark{T: s.end, Text: string(s.trial.Outcome), Fault: true})
+		out = append(out, chart.Mark{T: s.end, Text: string(s.trial.Outcome)})
 	}
 	return out
 }

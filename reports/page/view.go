@@ -337,7 +337,7 @@ func (w *workloadView) results() {
 			metrics = append(metrics, m)
 		}
 	}
-	for _, m := range []string{"throughput_records_per_s", "makespan_s", w.spec.Primary} {
+	for _, m := range []string{"makespan_s", w.spec.Primary} {
 		if w.has(m) && !slices.Contains(metrics, m) {
 			metrics = append(metrics, m)
 		}
@@ -622,16 +622,19 @@ func (w *workloadView) timelines(dir string) error {
 			continue
 		}
 		charts[i] = s.chart(w.Name+": "+w.labels[i], from, to)
-		left = max(left, charts[i].NameWidth())
-		for _, r := range charts[i].Rates {
-			top = max(top, r.PerSecond)
+		top = max(top, charts[i].RateTop())
+	}
+	for _, c := range charts {
+		if c != nil {
+			c.MaxRate = top
+			left = max(left, c.NameWidth())
 		}
 	}
 	for i, c := range charts {
 		if c == nil {
 			continue
 		}
-		c.MaxRate, c.Left = top, left
+		c.Left = left
 		t := stories[i].trial
 		note := fmt.Sprintf("trial %s, block %d", t.Trial, t.Block)
 		if t.Outcome != result.OK {
