@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -92,7 +93,7 @@ func (s scale) on(p *plot.Plot) {
 func rowTicks(p *plot.Plot, labels []string) {
 	var ts plot.ConstantTicks
 	for i, l := range labels {
-		ts = append(ts, plot.Tick{Value: float64(len(labels) - 1 - i), Label: plain(fit(l, labelMax))})
+		ts = append(ts, plot.Tick{Value: float64(len(labels) - 1 - i), Label: plain(strings.Join(wrap(l, labelMax), "\n"))})
 	}
 	p.Y.Tick.Marker = ts
 	p.Y.Min, p.Y.Max = -0.5, float64(len(labels))-0.5
@@ -154,7 +155,7 @@ func (p *Points) PNG() ([]byte, error) {
 	}
 	sc.on(pl)
 	rowTicks(pl, labels)
-	return encode(pl, float64(len(p.Rows))*rowHeight*1.3+axisHeight+70)
+	return encode(pl, float64(len(p.Rows))*rowHeight*1.5+axisHeight+70)
 }
 
 func addRow(pl *plot.Plot, r *Row, y, div float64, unit string) error {

@@ -23,6 +23,9 @@ type tick struct {
 // is logarithmic: below it, a linear axis from 0 shows all and shows it honestly.
 const logSpan = 20
 
+// absurdSpan is a ratio that no measurement has; then something is as good as 0.
+const absurdSpan = 1e15
+
 // newScale covers values: linear from 0, or logarithmic if they span decades
 // and none is 0 or below.
 func newScale(values []float64) scale {
@@ -35,7 +38,7 @@ func newScale(values []float64) scale {
 	switch {
 	case high < low:
 		return linear(0, 1) // nothing to show
-	case low > 0 && high/low >= logSpan:
+	case low > 0 && high/low >= logSpan && high/low < absurdSpan:
 		return logarithmic(low/1.25, high*1.25)
 	case high <= 0 && low >= 0:
 		return linear(0, 1)
@@ -71,9 +74,17 @@ func linear(low, high float64) scale {
 		if i == 0 {
 			v = 0 // not -0
 		}
-		s.ticks = append(s.ticks, tick{v, group(strconv.FormatFloat(v, 'f', decimals, 64))})
+		s.ticks = append(s.ticks, tick{v, digits(v, decimals)})
 	}
 	return s
+}
+
+// digits writes the number at a tick; decimals below 0: as many as it has.
+func digits(v float64, decimals int) string {
+	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e15) {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	return group(strconv.FormatFloat(v, 'f', min(decimals, 8), 64))
 }
 
 // roundStep is the next step of 1, 2, 2.5 or 5 times a power of ten, and the
@@ -103,6 +114,7 @@ func roundStep(raw float64) (step float64, decimals int) {
 func logarithmic(low, high float64) scale {
 	s := scale{log: true, min: low, max: high}
 	decades := math.Log10(high / low)
+	every := math.Ceil(decades / 10)
 	for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)); e++ {
 		for m := 1.0; m < 10; m++ {
 			v, _ := strconv.ParseFloat(strconv.FormatFloat(m, 'f', 0, 64)+"e"+strconv.FormatFloat(e, 'f', 0, 64), 64) // exact: 0.3, not 0.30000000000000004
@@ -110,8 +122,11 @@ func logarithmic(low, high float64) scale {
 				continue
 			}
 			label := ""
-			if m == 1 || decades <= 4 && (m == 2 || m == 5) {
-				label = group(strconv.FormatFloat(v, 'f', -1, 64))
+			if m == 1 && math.Mod(e, every) == 0 || decades <= 4 && (m == 2 || m == 5) {
+				label = digits(v, -1)
+			}
+			if label == "" && decades > 10 {
+				continue
 			}
 			s.ticks = append(s.ticks, tick{v, label})
 		}

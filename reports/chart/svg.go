@@ -69,15 +69,39 @@ func (s *svg) text(class, anchor string, x, y float64, text string) {
 	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, class, anchor, px(x), px(y), html.EscapeString(text))
 }
 
-// label writes a line that is shortened to a width; the whole shows on
-// hovering.
+// label writes a name on one or two lines, shortened to a width; the whole
+// shows on hovering.
 func (s *svg) label(class, anchor string, x, y, width float64, text string) {
-	short := fit(text, width)
-	if short == text {
-		s.text(class, anchor, x, y, text)
-		return
+	lines := wrap(text, width)
+	y -= lineHeight / 2 * float64(len(lines)-1)
+	for _, l := range lines {
+		fmt.Fprintf(&s.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s`, class, anchor, px(x), px(y), html.EscapeString(l))
+		if strings.Contains(l, "…") {
+			fmt.Fprintf(&s.b, `<title>%s</title>`, html.EscapeString(text))
+		}
+		s.b.WriteString("</text>")
+		y += lineHeight
 	}
-	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s<title>%s</title></text>`, class, anchor, px(x), px(y), html.EscapeString(short), html.EscapeString(text))
+}
+
+const lineHeight = 14.0
+
+// wrap breaks a name into at most two lines of a width, at a space, and
+// shortens what still does not fit.
+func wrap(text string, width float64) []string {
+	if textWidth(text) <= width {
+		return []string{text}
+	}
+	cut := -1
+	for i, r := range text {
+		if r == ' ' && (cut < 0 || textWidth(text[:i]) <= width) {
+			cut = i
+		}
+	}
+	if cut < 0 {
+		return []string{fit(text, width)}
+	}
+	return []string{fit(text[:cut], width), fit(text[cut+1:], width)}
 }
 
 // charWidth is a cautious width of a character at the charts' 12 px: that of
@@ -87,7 +111,7 @@ const charWidth = 7.4
 // textWidth estimates the width of a line.
 func textWidth(text string) float64 { return charWidth * float64(utf8.RuneCountInString(text)) }
 
-// fit shortens a text in its middle, so that what tells neighbours apart at
+// fit shortens a line in its middle, so that what tells neighbours apart at
 // either end stays.
 func fit(text string, width float64) string {
 	n := int(width / charWidth)

@@ -88,6 +88,8 @@ func (w *workloadView) compareBest(reference string) {
 		first += "."
 	case best == ref:
 		first += "; no other cell was better."
+	case !clearly(median[best], median[ref]):
+		first += fmt.Sprintf(", hardly better than with %s (%s).", w.labels[ref], value(ref))
 	default:
 		first += fmt.Sprintf(", with %s %s", w.labels[ref], value(ref))
 		if median[best] > 0 && median[ref] > 0 {
@@ -98,20 +100,47 @@ func (w *workloadView) compareBest(reference string) {
 		first += "."
 	}
 	w.Headline = append(w.Headline, first)
-	var rest []string
+	w.others(median, best, ref, value)
+}
+
+// clearly tells whether two medians differ enough to be set against each other
+// in a sentence. It is no verdict.
+func clearly(a, b float64) bool { return min(a, b) <= 0 || max(a, b)/min(a, b) >= 1.05 }
+
+// others says where the rest lies: each, if they are few.
+func (w *workloadView) others(median map[int]float64, best, ref int, value func(int) string) {
+	var rest []int
 	between := ref >= 0
 	for i := range w.columns {
 		if v, ok := median[i]; ok && i != best && i != ref {
-			rest = append(rest, w.labels[i]+" with "+value(i))
+			rest = append(rest, i)
 			between = between && (v-median[best])*(v-median[ref]) <= 0
 		}
 	}
-	switch {
-	case len(rest) == 0:
-	case between:
-		w.Headline = append(w.Headline, "In between: "+list(rest)+".")
-	default:
-		w.Headline = append(w.Headline, "The others: "+list(rest)+".")
+	if len(rest) == 0 {
+		return
+	}
+	if len(rest) > 4 {
+		low, high := rest[0], rest[0]
+		for _, i := range rest {
+			if median[i] < median[low] {
+				low = i
+			}
+			if median[i] > median[high] {
+				high = i
+			}
+		}
+		w.Headline = append(w.Headline, fmt.Sprintf("The other %d cells lie between %s (%s) and %s (%s).", len(rest), value(low), w.labels[low], value(high), w.labels[high]))
+		return
+	}
+	var names []string
+	for _, i := range rest {
+		names = append(names, w.labels[i]+" with "+value(i))
+	}
+	if between {
+		w.Headline = append(w.Headline, "In between: "+list(names)+".")
+	} else {
+		w.Headline = append(w.Headline, "The others: "+list(names)+".")
 	}
 }
 
@@ -164,10 +193,18 @@ func (w *workloadView) drainedSentence() {
 	switch {
 	case high == 0:
 	case low > 0 && high/low < 1.25:
-		w.Headline = append(w.Headline, fmt.Sprintf("The backlog itself was worked off at about the same time everywhere (%s to %s): the options change when the job is safe and running, not how long the work takes.", rough(low, "s"), rough(high, "s")))
+		w.Headline = append(w.Headline, fmt.Sprintf("The backlog itself was worked off at about the same time everywhere (%s): the options change when the job is safe and running, not how long the work takes.", fromTo(low, high)))
 	default:
-		w.Headline = append(w.Headline, fmt.Sprintf("The restored backlog was worked off after %s to %s.", rough(low, "s"), rough(high, "s")))
+		w.Headline = append(w.Headline, fmt.Sprintf("The restored backlog was worked off after %s.", fromTo(low, high)))
 	}
+}
+
+func fromTo(low, high float64) string {
+	a, b := rough(low, "s"), rough(high, "s")
+	if a == b {
+		return a
+	}
+	return a + " to " + b
 }
 
 func (w *workloadView) outputSentence(ok, all int) {

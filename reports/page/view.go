@@ -359,7 +359,7 @@ func (w *workloadView) results() {
 	primary := w.spec.Primary
 	paired := len(w.summary.Pairs) > 0
 	if paired {
-		t.Head = append(t.Head, column{Text: "ratio to " + w.reference(), Sub: short(primary), Title: "median of the ratios within blocks, " + primary})
+		t.Head = append(t.Head, column{Text: w.ratioTitle(), Sub: short(primary), Title: "median of the ratios within blocks, " + primary + ", to " + w.reference()})
 	}
 	t.Head = append(t.Head, column{Text: "output"})
 	for k, f := range w.faults {
@@ -418,6 +418,14 @@ func unitWord(unit string) string {
 
 func (w *workloadView) reference() string {
 	return label(verdict.Reference(w.run, w.Name))
+}
+
+// ratioTitle heads the column of ratios.
+func (w *workloadView) ratioTitle() string {
+	if r := w.reference(); len(r) <= 12 {
+		return "ratio to " + r
+	}
+	return "ratio to the reference"
 }
 
 // metricOf finds a metric, or stands in for an unknown one.

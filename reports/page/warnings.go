@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func runWarnings(l *result.Loaded) []string {
 	case l.Run.State == result.Running:
 		say("The run has not ended, or was killed: this report shows what is there so far.")
 	case l.Run.State == result.Interrupted:
-		say("The run was interrupted; it can go on with: benchrun run --resume %s", quote(l.Run.Run))
+		say("The run was interrupted; it can go on with: benchrun run --resume .../%s", l.Run.Run)
 	}
 	if n := len(l.Missing); n > 0 {
 		cells := map[string]int{}
@@ -75,17 +76,37 @@ func (w *workloadView) warnings() {
 	w.fewSamples(say)
 	for i := range w.columns {
 		c := &w.columns[i]
-		for j := range c.Trials {
-			t := &c.Trials[j]
-			if t.Outcome != result.OK && t.Outcome != result.TrialInterrupted {
-				say("%s, block %d: %s %s", w.labels[i], t.Block, t.Outcome, reason(t))
-			}
-		}
+		failures(w.labels[i], c.Trials, say)
 		w.shape(i, say)
 		w.paths(i, say)
 	}
 	w.inert(say)
 	w.hostWarnings(w.run.Machine.Cores, say)
+}
+
+// failures lists trials that ended badly, those of one reason together.
+func failures(label string, trials []result.Trial, say func(string, ...any)) {
+	blocks := map[string][]string{}
+	var reasons []string
+	for i := range trials {
+		t := &trials[i]
+		if t.Outcome == result.OK || t.Outcome == result.TrialInterrupted {
+			continue
+		}
+		why := strings.TrimSpace(string(t.Outcome) + " " + reason(t))
+		if blocks[why] == nil {
+			reasons = append(reasons, why)
+		}
+		blocks[why] = append(blocks[why], strconv.Itoa(t.Block))
+	}
+	for _, why := range reasons {
+		b := blocks[why]
+		word := "block"
+		if len(b) > 1 {
+			word = "blocks"
+		}
+		say("%s, %s %s: %s", label, word, list(b), why)
+	}
 }
 
 // fewSamples says once what the number of samples does not allow.
