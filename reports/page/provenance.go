@@ -56,7 +56,7 @@ func (v *view) provenance(l *result.Loaded) {
 			continue
 		}
 		text := "sha256 " + b.SHA256
-		if b.Revision != "" {
+		if b.Revision != "" && b.Revision != r.Tool.Revision {
 			text += ", revision " + b.Revision
 		}
 		if len(r.Builds) > 1 || r.BaseBuild != "" {
@@ -119,9 +119,11 @@ func machine(add func(name, value string, code bool), m *result.Machine) {
 	if m.Load1 != nil {
 		add("load", fmt.Sprintf("%.2f at the start", *m.Load1), false)
 	}
+	var probes []string
 	for _, name := range slices.Sorted(maps.Keys(m.Probes)) {
-		add("probe "+name, strconv.FormatFloat(m.Probes[name], 'g', 4, 64), false)
+		probes = append(probes, name+" "+strconv.FormatFloat(m.Probes[name], 'g', 3, 64))
 	}
+	add("noise probes", strings.Join(probes, ", "), false)
 }
 
 func duration(d time.Duration) string {
