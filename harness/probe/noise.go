@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -35,7 +36,9 @@ const (
 // that cannot be done is absent.
 func Noise(dir string) map[string]float64 {
 	out := map[string]float64{}
-	alu := repeat(aluRounds, func() bool { sink = multiply(aluSteps); return true })
+	product := uint64(0)
+	alu := repeat(aluRounds, func() bool { product += multiply(aluSteps); return true })
+	runtime.KeepAlive(product)
 	if len(alu) > 0 {
 		out[ProbeALU] = ms(alu[0])
 		if alu[0] > 0 {
@@ -73,9 +76,6 @@ func repeat(rounds int, work func() bool) []time.Duration {
 	slices.Sort(out)
 	return out
 }
-
-// sink keeps the compiler from seeing that nobody wants the product.
-var sink uint64
 
 // multiply is a chain of operations of which each needs the one before.
 func multiply(steps int) uint64 {

@@ -34,8 +34,6 @@ func (s *svg) end() string {
 	return s.b.String()
 }
 
-func (s *svg) open(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
-
 func (s *svg) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&s.b, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`, class, px(x1), px(y1), px(x2), px(y2))
 }
