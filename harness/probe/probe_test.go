@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"regexp"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +76,7 @@ func TestClockStep(t *testing.T) {
 func TestSampler(t *testing.T) {
 	s := NewSampler()
 	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
-		multiply(1 << 16)
+		runtime.KeepAlive(multiply(1 << 16))
 	}
 	got := s.Sample().String()
 	if !regexp.MustCompile(`^busy=\d\S* own=\d\S* others=\d\S* steal=\d\S* load1=\d\S* available=\d+`).MatchString(got) {
