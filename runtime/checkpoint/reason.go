@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"syscall"
 )
 
@@ -129,9 +128,6 @@ func reasonOf(err error, otherwise Reason) Reason {
 		return e.Reason
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return IOException
-	}
-	if _, ok := errors.AsType[*os.LinkError](err); ok {
 		return IOException
 	}
 	if _, ok := errors.AsType[syscall.Errno](err); ok {
