@@ -146,7 +146,7 @@ func await(t testing.TB, log *timeline.Log, i int, what string, match func(timel
 func completedCheckpoint(e timeline.Event) bool { return e.Kind == timeline.CheckpointCompleted }
 
 // finishLimit is a hang limit, not a target.
-var finishLimit = 20 * time.Second
+var finishLimit = 60 * time.Second
 
 // result is what came out of a finished job.
 type result struct {

@@ -2,11 +2,11 @@ package exchange
 
 import (
 	"bufio"
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"net"
+	"slices"
 	"sync"
 
 	"benchrun/runtime/buffer"
@@ -47,10 +47,7 @@ func (c *Client) request(r *remoteChannel, key string, subpartition, credit int)
 	}
 	r.id = uint32(len(c.channels))
 	c.channels = append(c.channels, r)
-	c.out = appendSmall(c.out, frameRequest, r.id, len(key))
-	c.out = binary.LittleEndian.AppendUint32(c.out, uint32(credit))
-	c.out = binary.LittleEndian.AppendUint32(c.out, uint32(subpartition))
-	c.out = append(c.out, key...)
+	c.out = appendRequest(c.out, r.id, key, credit, subpartition)
 	c.signal()
 	return nil
 }
@@ -125,8 +122,11 @@ func (c *Client) read() {
 			return
 		}
 		c.pause()
-		h.get(&hb)
-		if err := c.frame(r, &h); err != nil {
+		err := h.get(&hb)
+		if err == nil {
+			err = c.frame(r, &h)
+		}
+		if err != nil {
 			c.fail(fmt.Errorf("connection to worker %s: %w", c.peer, err))
 			return
 		}
@@ -151,7 +151,7 @@ func (c *Client) frame(r *bufio.Reader, h *header) error {
 		if h.length != len(b) {
 			return fmt.Errorf("event of %d bytes", h.length)
 		}
-		if _, err := io.ReadFull(r, b[:]); err != nil {
+		if err := payload(r, h, b[:]); err != nil {
 			return err
 		}
 		ev, err := record.ReadEvent(b[:])
@@ -167,12 +167,17 @@ func (c *Client) frame(r *bufio.Reader, h *header) error {
 			ch.sawBacklog(h.backlog)
 		}
 		return nil
+	case frameReturn:
+		if ch != nil {
+			ch.returned(h.backlog)
+		}
+		return nil
 	case frameError:
 		if h.length > maxMessage {
 			return fmt.Errorf("error message of %d bytes", h.length)
 		}
 		b := make([]byte, h.length)
-		if _, err := io.ReadFull(r, b); err != nil {
+		if err := payload(r, h, b); err != nil {
 			return err
 		}
 		if ch != nil {
@@ -201,15 +206,22 @@ func (c *Client) data(r *bufio.Reader, h *header, ch *remoteChannel) error {
 		return fmt.Errorf("buffer of %d bytes does not fit a segment of %d", h.length, len(seg.Mem()))
 	}
 	data := seg.Mem()[:h.length]
-	if _, err := io.ReadFull(r, data); err != nil {
+	if err := payload(r, h, data); err != nil {
 		seg.Release()
 		return err
 	}
-	if crc := crc32.Checksum(data, castagnoli); crc != h.crc {
-		seg.Release()
-		return fmt.Errorf("damaged buffer: checksum %08x, want %08x", crc, h.crc)
-	}
 	ch.received(buffer.Buffer{Seg: seg, Data: data}, h.backlog)
+	return nil
+}
+
+// payload reads and checks what follows a header.
+func payload(r *bufio.Reader, h *header, b []byte) error {
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	if crc := crc32.Checksum(b, castagnoli); crc != h.crc {
+		return fmt.Errorf("damaged frame: checksum %08x, want %08x", crc, h.crc)
+	}
 	return nil
 }
 
@@ -221,8 +233,9 @@ func (c *Client) fail(err error) {
 		return
 	}
 	c.err = err
-	channels := c.channels
+	channels := slices.Clone(c.channels) // they go on being forgotten
 	c.mu.Unlock()
+	c.conn.Close() // the other side must not wait for one that reads no more
 	c.signal()
 	for _, r := range channels {
 		if r != nil {

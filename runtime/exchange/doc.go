@@ -18,6 +18,9 @@
 // backlog alone. Events need no credit: the one thing that must pass through a
 // jam is a barrier.
 //
+// A sender that is blocked returns its credit: places that it cannot use must
+// not be missing where the one is that it waits for.
+//
 // # Priority and blocking
 //
 // A priority event goes to the head of a subpartition's queue and is handed
@@ -27,15 +30,19 @@
 // # Ownership and locks
 //
 // Partition writers belong to the task's goroutine. Queues have their own
-// lock; all locks here are leaves: notifications are made after unlocking.
+// lock; notifications are made after unlocking. The order of locks is channel,
+// gate, pool; everything else is a leaf.
 // Everything that waits ends with the task's stop channel or with Close.
 //
 // # Wire format
 //
 // Both directions carry frames, little endian.
 //
-//	consumer to producer: type(1) channel(4) n(4) [key]   n = credit, or length of key
-//	    request: + credit(4) subpartition(4) key(n)   credit: n   resume   cancel
-//	producer to consumer: type(1) kind(1) 0(2) channel(4) backlog(4) length(4) crc32c(4) payload
-//	    data   event (record.EventSize bytes)   backlog (no payload)   error (message)
+//	consumer to producer: type(1) check(3) channel(4) n(4)   n = credit, or length of key
+//	    request: + credit(4) subpartition(4) key(n) crc32c(4)   credit: n   resume   cancel
+//	producer to consumer: type(1) check(3) channel(4) backlog(4) length(4) crc32c(4) payload
+//	    data   event (record.EventSize bytes)   backlog, return (no payload)   error (message)
+//
+// check is the low three bytes of the CRC32C of the other bytes up to the
+// payload, taken with check as zero. Any single flipped bit ends the connection.
 package exchange

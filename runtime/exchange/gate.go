@@ -65,6 +65,7 @@ const (
 	flagReady uint8 = 1 << iota
 	flagPrio
 	flagRecovering
+	flagHungry // in the queue for floating buffers
 )
 
 // NewGate makes a gate whose channels are added by AddLocal and AddRemote.
@@ -259,19 +260,23 @@ func (g *Gate) feed() {
 			return
 		}
 		i, ok := g.mu.hungry.pop()
-		g.mu.Unlock()
 		if !ok {
+			g.mu.Unlock()
 			return
 		}
+		g.mu.flags[i] &^= flagHungry
+		g.mu.Unlock()
 		if _, starved := g.channels[i].(*remoteChannel).takeFloating(); starved {
 			return
 		}
 	}
 }
 
+// hungry puts a channel into the queue for floating buffers, once.
 func (g *Gate) hungry(i int) {
 	g.mu.Lock()
-	if !g.mu.closed {
+	if !g.mu.closed && g.mu.flags[i]&flagHungry == 0 {
+		g.mu.flags[i] |= flagHungry
 		g.mu.hungry.push(i)
 	}
 	g.mu.Unlock()

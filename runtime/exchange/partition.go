@@ -3,6 +3,7 @@ package exchange
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"benchrun/runtime/buffer"
@@ -42,9 +43,12 @@ type Partition struct {
 	freed     chan struct{} // cap 1: a segment may be available
 	stop      <-chan struct{}
 
-	timeoutable atomic.Int64 // checkpoint whose barriers are still queued
-	waiting     atomic.Int32 // how many of them
-	onLeft      func(checkpoint int64)
+	queued struct { // barriers that may still time out; consumers count them down
+		sync.Mutex
+		checkpoint int64
+		barriers   int
+		onLeft     func(checkpoint int64)
+	}
 }
 
 // writer fills the segment of one subpartition.
@@ -290,9 +294,9 @@ func (p *Partition) Barrier(ev record.Event, onLeft func(checkpoint int64)) (ove
 		}
 		return overtaken
 	case record.AlignedWithTimeout:
-		p.onLeft = onLeft
-		p.timeoutable.Store(ev.Checkpoint)
-		p.waiting.Store(int32(len(p.subs)))
+		p.queued.Lock()
+		p.queued.checkpoint, p.queued.barriers, p.queued.onLeft = ev.Checkpoint, len(p.subs), onLeft
+		p.queued.Unlock()
 	}
 	p.EmitAll(ev)
 	return nil
@@ -300,8 +304,16 @@ func (p *Partition) Barrier(ev record.Event, onLeft func(checkpoint int64)) (ove
 
 // barrierLeft counts barriers with time-out that left in order.
 func (p *Partition) barrierLeft(checkpoint int64) {
-	if p.timeoutable.Load() == checkpoint && p.waiting.Add(-1) == 0 && p.onLeft != nil {
-		p.onLeft(checkpoint)
+	var onLeft func(int64)
+	p.queued.Lock()
+	if p.queued.checkpoint == checkpoint {
+		if p.queued.barriers--; p.queued.barriers == 0 {
+			onLeft = p.queued.onLeft
+		}
+	}
+	p.queued.Unlock()
+	if onLeft != nil {
+		onLeft(checkpoint)
 	}
 }
 
@@ -309,10 +321,15 @@ func (p *Partition) barrierLeft(checkpoint int64) {
 // overtake, and returns the data that they pass by subpartition. The partition
 // then reports no barrier of this checkpoint as having left.
 func (p *Partition) TimeOutBarrier(checkpoint int64) [][]buffer.Buffer {
-	if p.timeoutable.Load() != checkpoint {
+	p.queued.Lock()
+	mine := p.queued.checkpoint == checkpoint
+	if mine {
+		p.queued.checkpoint = 0
+	}
+	p.queued.Unlock()
+	if !mine {
 		return nil
 	}
-	p.timeoutable.Store(0)
 	overtaken := make([][]buffer.Buffer, len(p.subs))
 	for i := range p.subs {
 		overtaken[i], _ = p.subs[i].timeOut(checkpoint)

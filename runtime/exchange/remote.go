@@ -24,6 +24,7 @@ type remoteChannel struct {
 	q           deque
 	arrived     uint64 // data buffers so far
 	recovering  bool   // no credit is announced
+	blocked     bool   // the sender waits to be resumed: none either
 	closed      bool
 	exclusive   int // exclusive places neither in use nor announced
 	inUse       int // exclusive segments in the queue, in processing or captured
@@ -105,6 +106,7 @@ func (c *remoteChannel) received(b buffer.Buffer, backlog int) {
 		flag = flagPrio
 	default:
 		c.sawBarrier(ev, c.arrived)
+		c.blocked = c.blocked || ev.Blocks()
 		c.q.push(b)
 		if c.q.n-c.q.prio == 1 {
 			flag = flagReady
@@ -123,9 +125,7 @@ func (c *remoteChannel) received(b buffer.Buffer, backlog int) {
 	if flag&flagPrio != 0 {
 		c.gate.notify(c.index, flagPrio)
 	}
-	if b.IsData() {
-		c.sawBacklog(backlog)
-	}
+	c.sawBacklog(backlog) // of events, too: the sender counts it as told
 }
 
 // sawBarrier notes the cut between data of a checkpoint and data after it.
@@ -155,14 +155,18 @@ func (c *remoteChannel) sawBacklog(backlog int) {
 // starved tells that there was none.
 func (c *remoteChannel) takeFloating() (took, starved bool) {
 	c.mu.Lock()
-	if c.closed || c.recovering || c.credit >= c.demand {
+	if c.closed || c.recovering || c.blocked || c.credit >= c.demand {
 		c.mu.Unlock()
 		return false, false
 	}
 	s := c.gate.floats.TryRequest()
 	if s == nil {
-		c.mu.Unlock()
+		// Whoever gives one back in between must find the channel in the queue.
 		c.gate.hungry(c.index)
+		s = c.gate.floats.TryRequest()
+	}
+	if s == nil {
+		c.mu.Unlock()
 		return false, true
 	}
 	s.Floating = true
@@ -205,7 +209,7 @@ func (c *remoteChannel) Recycle(s *buffer.Segment) {
 		c.mu.Unlock()
 		s.Free()
 		return
-	case s.Floating && (c.credit >= c.demand || c.recovering):
+	case s.Floating && (c.credit >= c.demand || c.recovering || c.blocked):
 		c.mu.Unlock()
 		s.Free() // another channel of the gate needs it more
 		return
@@ -215,7 +219,7 @@ func (c *remoteChannel) Recycle(s *buffer.Segment) {
 		c.mu.Unlock()
 	default:
 		c.inUse--
-		if c.recovering {
+		if c.recovering || c.blocked {
 			c.exclusive++
 		} else {
 			announce = c.addCredit()
@@ -240,16 +244,62 @@ func (c *remoteChannel) poll(priorityOnly bool) (b buffer.Buffer, r polled) {
 	return b, r
 }
 
-func (c *remoteChannel) resume() { c.client.send(frameResume, c.id, 0) }
-
-func (c *remoteChannel) open() {
+// resume lets the sender go on and gives it the places back that it returned.
+func (c *remoteChannel) resume() {
 	c.mu.Lock()
-	c.recovering = false
-	announce := false
+	c.blocked = false
+	announce := c.announceExclusive()
+	c.mu.Unlock()
+	c.client.send(frameResume, c.id, 0)
+	if announce {
+		c.client.announce(c)
+	}
+}
+
+// announceExclusive turns free exclusive places into credit. REQUIRES c.mu;
+// true: the client must be told.
+func (c *remoteChannel) announceExclusive() (announce bool) {
+	if c.recovering || c.blocked {
+		return false
+	}
 	for range c.exclusive {
 		announce = c.addCredit() || announce
 	}
 	c.exclusive = 0
+	return announce
+}
+
+// returned takes back credit that a blocked sender has no use for. Floating
+// places go to whoever needs them: a channel that waits to be resumed must not
+// keep them from the one that it waits for.
+func (c *remoteChannel) returned(n int) {
+	c.mu.Lock()
+	if c.closed || n > c.credit {
+		c.mu.Unlock()
+		return
+	}
+	c.credit -= n
+	keep := len(c.floating) - min(n, len(c.floating))
+	free := append([]*buffer.Segment(nil), c.floating[keep:]...)
+	c.floating = c.floating[:keep]
+	c.exclusive += n - len(free)
+	announce := c.announceExclusive()
+	c.mu.Unlock()
+	for _, s := range free {
+		s.Free()
+	}
+	if announce {
+		c.client.announce(c)
+	}
+	for took := true; took; {
+		took, _ = c.takeFloating()
+	}
+}
+
+func (c *remoteChannel) open() {
+	c.mu.Lock()
+	c.recovering = false
+	announce := c.announceExclusive()
 	more := c.q.n > 0
 	c.mu.Unlock()
 	if announce {
@@ -265,10 +315,10 @@ func (c *remoteChannel) open() {
 
 func (c *remoteChannel) captureStart(checkpoint int64) (queued []buffer.Buffer) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	release(c.captured)
+	old := c.captured
 	c.captured = nil
-	n := c.q.data // data ahead of the barrier
+	defer func() { c.mu.Unlock(); release(old) }() // the last reference comes back to Recycle
+	n := c.q.data                                  // data ahead of the barrier
 	if c.lastBarrier >= checkpoint {
 		after := int(c.arrived - c.barrierCut)
 		n = max(0, n-after)

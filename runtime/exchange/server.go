@@ -151,8 +151,15 @@ type serverConn struct {
 	mu    sync.Mutex
 	ready []*view
 	errs  []viewError
+	back  []creditReturn
 	views map[uint32]*view
 	err   error
+}
+
+// creditReturn is credit that a blocked view has no use for.
+type creditReturn struct {
+	id uint32
+	n  int
 }
 
 type viewError struct {
@@ -170,7 +177,8 @@ type view struct {
 	// under conn.mu
 	credit  int
 	queued  bool
-	told    int // backlog that the consumer knows of
+	blocked bool // handed out a blocking event and was not resumed
+	told    int  // backlog that the consumer knows of
 	dropped bool
 }
 
@@ -185,6 +193,12 @@ func (v *view) bind(p *Partition) {
 			return
 		}
 		if s.attach(v) {
+			v.conn.mu.Lock()
+			dropped = v.dropped
+			v.conn.mu.Unlock()
+			if dropped { // cancelled before it could be found attached
+				s.detach(v)
+			}
 			return
 		}
 		err = errTaken
@@ -226,7 +240,11 @@ func (c *serverConn) read() {
 			return
 		}
 		c.server.pause()
-		id, n := binary.LittleEndian.Uint32(b[1:]), int(binary.LittleEndian.Uint32(b[5:]))
+		if err := intact(b[:]); err != nil {
+			c.stop(err)
+			return
+		}
+		id, n := binary.LittleEndian.Uint32(b[4:]), int(binary.LittleEndian.Uint32(b[8:]))
 		if err := c.frame(r, b[0], id, n); err != nil {
 			c.stop(err)
 			return
@@ -239,9 +257,13 @@ func (c *serverConn) frame(r *bufio.Reader, kind byte, id uint32, n int) error {
 		if n > maxKey {
 			return fmt.Errorf("partition key of %d bytes", n)
 		}
-		rest := make([]byte, 8+n)
+		rest := make([]byte, requestTail+n)
 		if _, err := io.ReadFull(r, rest); err != nil {
 			return err
+		}
+		crc := binary.LittleEndian.Uint32(rest[8+n:])
+		if rest = rest[:8+n]; crc32.Checksum(rest, castagnoli) != crc {
+			return errors.New("damaged request for a partition")
 		}
 		v := &view{conn: c, id: id, credit: int(binary.LittleEndian.Uint32(rest)), sub: int(binary.LittleEndian.Uint32(rest[4:]))}
 		c.mu.Lock()
@@ -259,12 +281,20 @@ func (c *serverConn) frame(r *bufio.Reader, kind byte, id uint32, n int) error {
 	s := v.s
 	switch kind {
 	case frameCredit:
+		if v.blocked {
+			// It must not hold places that other channels wait for.
+			c.back = append(c.back, creditReturn{v.id, n})
+			c.mu.Unlock()
+			c.signal()
+			return nil
+		}
 		v.credit += n
 		c.mu.Unlock()
 		if s != nil {
 			c.enqueue(v)
 		}
 	case frameResume:
+		v.blocked = false
 		c.mu.Unlock()
 		if s != nil {
 			s.resume()
@@ -289,6 +319,7 @@ func (c *serverConn) write() {
 	w := bufio.NewWriterSize(c.conn, 128<<10)
 	var ready []*view
 	var errs []viewError
+	var back []creditReturn
 	for {
 		c.mu.Lock()
 		if c.err != nil {
@@ -297,8 +328,9 @@ func (c *serverConn) write() {
 		}
 		ready, c.ready = c.ready, ready[:0]
 		errs, c.errs = c.errs, errs[:0]
+		back, c.back = c.back, back[:0]
 		c.mu.Unlock()
-		if len(ready) == 0 && len(errs) == 0 {
+		if len(ready) == 0 && len(errs) == 0 && len(back) == 0 {
 			if err := w.Flush(); err != nil {
 				c.stop(err)
 				return
@@ -308,7 +340,13 @@ func (c *serverConn) write() {
 		}
 		c.server.pause()
 		for _, e := range errs {
-			if err := writeFrame(w, header{kind: frameError, channel: e.id, length: len(e.msg)}, []byte(e.msg)); err != nil {
+			if err := writeFrame(w, header{kind: frameError, channel: e.id}, []byte(e.msg)); err != nil {
+				c.stop(err)
+				return
+			}
+		}
+		for _, x := range back {
+			if err := writeFrame(w, header{kind: frameReturn, channel: x.id, backlog: x.n}, nil); err != nil {
 				c.stop(err)
 				return
 			}
@@ -333,8 +371,12 @@ func (c *serverConn) sendOne(w *bufio.Writer, v *view) error {
 	}
 	b, r := v.s.poll(credit > 0, false)
 	c.mu.Lock()
+	returned := 0
 	if r.ok && b.IsData() {
 		v.credit--
+	} else if r.ok && b.Event.Blocks() {
+		v.blocked = true
+		returned, v.credit = v.credit, 0
 	}
 	tellBacklog := !r.ok && r.backlog > 0 && v.credit == 0 && v.told < r.backlog
 	if r.ok || tellBacklog {
@@ -351,18 +393,25 @@ func (c *serverConn) sendOne(w *bufio.Writer, v *view) error {
 	case !r.ok:
 		return nil
 	case b.IsData():
-		h := header{kind: frameData, channel: v.id, backlog: r.backlog, length: len(b.Data), crc: crc32.Checksum(b.Data, castagnoli)}
-		err := writeFrame(w, h, b.Data)
+		err := writeFrame(w, header{kind: frameData, channel: v.id, backlog: r.backlog}, b.Data)
 		b.Release()
 		return err
 	default:
 		var e [record.EventSize]byte
 		b.Event.Put(e[:])
-		return writeFrame(w, header{kind: frameEvent, channel: v.id, backlog: r.backlog, length: len(e)}, e[:])
+		err := writeFrame(w, header{kind: frameEvent, channel: v.id, backlog: r.backlog}, e[:])
+		if err == nil && returned > 0 {
+			err = writeFrame(w, header{kind: frameReturn, channel: v.id, backlog: returned}, nil)
+		}
+		return err
 	}
 }
 
 func writeFrame(w *bufio.Writer, h header, payload []byte) error {
+	h.length = len(payload)
+	if len(payload) > 0 {
+		h.crc = crc32.Checksum(payload, castagnoli)
+	}
 	var hb [dataHeader]byte
 	h.put(&hb)
 	if _, err := w.Write(hb[:]); err != nil {

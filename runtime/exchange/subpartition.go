@@ -141,7 +141,9 @@ func (s *Subpartition) poll(allowData, priorityOnly bool) (b buffer.Buffer, r po
 	}
 	r.morePrio = s.q.prio > 0
 	r.more = r.morePrio || s.q.n > 0 && !s.blocked && !priorityOnly
-	r.backlog = s.q.data
+	if !s.blocked { // what waits behind a block needs no places yet
+		r.backlog = s.q.data
+	}
 	s.mu.Unlock()
 	if wakeProducer {
 		s.part.wake()

@@ -287,8 +287,10 @@ func (t *Task) event(in *input, ch int, ev *record.Event) error {
 	switch ev.Kind {
 	case record.Barrier:
 		if !t.ready() {
-			t.decline(ev.Checkpoint, reasonNotReady, nil)
-			t.handler.cancel(ev.Checkpoint)
+			if ev.Checkpoint > t.handler.done { // once, not for every channel
+				t.decline(ev.Checkpoint, reasonNotReady, nil)
+				t.handler.cancel(ev.Checkpoint)
+			}
 			if producerBlocked(ev) {
 				in.gate.Resume(ch)
 			}
