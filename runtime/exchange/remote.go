@@ -218,14 +218,19 @@ func (c *remoteChannel) Recycle(s *buffer.Segment) {
 		announce = c.addCredit()
 		c.mu.Unlock()
 	default:
+		// Back to the pool before the place is announced: the sender may be fast.
+		c.mu.Unlock()
+		s.Free()
+		c.mu.Lock()
 		c.inUse--
-		if c.recovering || c.blocked {
+		switch {
+		case c.closed:
+		case c.recovering || c.blocked:
 			c.exclusive++
-		} else {
+		default:
 			announce = c.addCredit()
 		}
 		c.mu.Unlock()
-		s.Free()
 	}
 	if announce {
 		c.client.announce(c)

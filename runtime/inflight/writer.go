@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -92,6 +93,23 @@ func (w *Writer) enqueue(j *job) {
 	w.pending = append(w.pending, j)
 	w.mu.Unlock()
 	w.wake.Signal()
+	// What an aborted checkpoint holds must not wait for its turn: while one
+	// attempt follows the other, nobody would get a buffer any more.
+	context.AfterFunc(j.ctx, func() { w.forget(j) })
+}
+
+// forget drops a capture that has not been begun.
+func (w *Writer) forget(j *job) {
+	w.mu.Lock()
+	i := slices.Index(w.pending, j)
+	if i < 0 {
+		w.mu.Unlock()
+		return
+	}
+	w.pending = slices.Delete(w.pending, i, i+1)
+	w.mu.Unlock()
+	j.capture.Release()
+	j.finish(nil, context.Cause(j.ctx))
 }
 
 func (w *Writer) refuse(j *job) {
@@ -135,7 +153,11 @@ func (w *Writer) write(jobs []*job) {
 	stored := make([]*Stored, len(jobs))
 	errs := make([]error, len(jobs))
 	for i, j := range jobs {
-		if f.err == nil {
+		switch {
+		case j.ctx.Err() != nil:
+			// Aborted meanwhile: its buffers are needed elsewhere, now.
+			errs[i] = context.Cause(j.ctx)
+		case f.err == nil:
 			stored[i], errs[i] = f.add(j)
 		}
 		j.capture.Release()
