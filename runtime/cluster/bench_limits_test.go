@@ -27,7 +27,7 @@ func BenchmarkUnalignedCheckpoint(b *testing.B) {
 			link("numbers", "slow", graph.Hash).link("slow", "out", graph.Forward)
 		c, log := setup{
 			workers: 2, slots: 32, segment: 32 << 10, memory: 1 << 30,
-			network: task.NetworkConfig{Exclusive: 2, Floating: 8, MaxPerSub: 10, Overdraft: 5},
+			network: task.NetworkConfig{Exclusive: 4, Floating: 8, MaxPerSub: 10, Overdraft: 5},
 			options: unaligned("1 s", nil),
 		}.start(b, j)
 		_, i := await(b, log, 0, "64 MiB in flight", func(e timeline.Event) bool { return completedCheckpoint(e) && e.Bytes >= 64<<20 })
@@ -71,7 +71,7 @@ func BenchmarkIdleCost(b *testing.B) {
 		before := heap()
 		j := (&job{}).sequence("numbers", p, source.Params{Rate: 1, Splits: p}).op("out", "map", p, operator.Params{}).
 			link("numbers", "out", graph.Rebalance)
-		c, log := setup{workers: 2, slots: p, segment: 32 << 10, memory: 4 << 30, options: map[string]any{}}.start(b, j)
+		c, log := setup{workers: 2, slots: p, segment: 32 << 10, memory: 4 << 30, options: map[string]any{options.WatermarkInterval.Key(): "1 h"}}.start(b, j)
 		defer c.Close()
 		for n, i := 0, 0; n < 2*p; n++ {
 			_, i = await(b, log, i, "tasks", func(e timeline.Event) bool { return e.Kind == timeline.TaskState && e.State == "RUNNING" })
@@ -79,9 +79,11 @@ func BenchmarkIdleCost(b *testing.B) {
 		return heap() - before, int64(2 * p), int64(p * p)
 	}
 	for b.Loop() {
-		m1, s1, c1 := idle(16)
+		// Three equations: bytes = base + subtasks*x + channels*y.
+		m0, s0, c0 := idle(20)
+		m1, s1, c1 := idle(70)
 		m2, s2, c2 := idle(120)
-		// Two equations: bytes = subtasks*x + channels*y.
+		m1, s1, c1, m2, s2, c2 = m1-m0, s1-s0, c1-c0, m2-m0, s2-s0, c2-c0
 		y := float64(m2*s1-m1*s2) / float64(c2*s1-c1*s2)
 		x := (float64(m1) - y*float64(c1)) / float64(s1)
 		b.ReportMetric(x/1024, "KiB/subtask")
