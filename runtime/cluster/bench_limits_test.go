@@ -83,6 +83,7 @@ func BenchmarkIdleCost(b *testing.B) {
 		m0, s0, c0 := idle(20)
 		m1, s1, c1 := idle(70)
 		m2, s2, c2 := idle(120)
+		b.Logf("%d subtasks: %d KiB, %d: %d KiB, %d: %d KiB", s0, m0>>10, s1, m1>>10, s2, m2>>10)
 		m1, s1, c1, m2, s2, c2 = m1-m0, s1-s0, c1-c0, m2-m0, s2-s0, c2-c0
 		y := float64(m2*s1-m1*s2) / float64(c2*s1-c1*s2)
 		x := (float64(m1) - y*float64(c1)) / float64(s1)

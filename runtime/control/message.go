@@ -96,6 +96,13 @@ type Forget struct {
 	Execution int
 }
 
+// InUse reports the options that a worker's tasks run with, as it understood
+// them.
+type InUse struct {
+	Execution int
+	Options   map[string]any
+}
+
 // TaskState reports a transition.
 type TaskState struct {
 	Task  task.ID
@@ -149,7 +156,7 @@ type Report struct {
 func init() {
 	for _, m := range []any{
 		Hello{}, Welcome{}, Heartbeat{}, Deploy{}, Cancel{}, Trigger{}, Notify{}, ToReader{}, StopSources{}, FailTask{}, Forget{},
-		TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
+		InUse{}, TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
 	} {
 		gob.Register(m)
 	}

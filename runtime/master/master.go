@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -50,7 +51,8 @@ type Master struct {
 	}
 	outcome struct {
 		sync.Mutex
-		err error
+		err     error
+		options map[string]any // as the workers reported them
 	}
 
 	// Everything below belongs to the loop.
@@ -330,8 +332,29 @@ func (m *Master) StopSources() {
 // Cancel ends the job.
 func (m *Master) Cancel() { m.post(func() { m.schedule(scheduling.CancelJob{}) }) }
 
-// Options are the values that the tasks run with.
-func (m *Master) Options() map[string]any { return m.options }
+// Options are the values that the tasks run with, as the workers reported them.
+// Where workers disagree the value says so, which no option can equal.
+func (m *Master) Options() map[string]any {
+	m.outcome.Lock()
+	defer m.outcome.Unlock()
+	return maps.Clone(m.outcome.options)
+}
+
+// inUse notes what a worker reported.
+func (m *Master) inUse(options map[string]any) {
+	m.outcome.Lock()
+	defer m.outcome.Unlock()
+	if m.outcome.options == nil {
+		m.outcome.options = maps.Clone(options)
+		return
+	}
+	for k, v := range options {
+		if old, ok := m.outcome.options[k]; ok && old != v {
+			v = fmt.Sprintf("%v on one worker, %v on another", old, v)
+		}
+		m.outcome.options[k] = v
+	}
+}
 
 // Parallelism is the parallelism of each vertex as deployed now.
 func (m *Master) Parallelism(ctx context.Context) map[string]int {

@@ -62,6 +62,8 @@ func (m *Master) message(w *workerConn, msg any) {
 	}
 	switch x := msg.(type) {
 	case control.Heartbeat:
+	case control.InUse:
+		m.inUse(x.Options)
 	case control.TaskState:
 		m.taskState(x)
 	case control.Acknowledge:

@@ -144,6 +144,7 @@ func (w *Worker) deploy(m *control.Deploy) {
 	}
 	values, errs := options.Parse(m.Options)
 	err := errors.Join(errs...)
+	w.send(control.InUse{Execution: m.Execution, Options: values.Map()})
 	var restore *task.Restore
 	if err == nil {
 		restore, err = w.restore(m, values)
