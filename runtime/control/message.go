@@ -108,6 +108,8 @@ type TaskState struct {
 	Task  task.ID
 	State task.State
 	Error string
+	// Corrupt: it failed because the checkpoint that it restored is damaged.
+	Corrupt bool
 }
 
 // Acknowledge carries a task's part of a checkpoint.

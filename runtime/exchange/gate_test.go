@@ -321,7 +321,16 @@ func (s *sleeper) signal() {
 // worker at once: three producers, two consumers, little memory, priority
 // events in between. A wake-up that gets lost shows as a hang.
 func TestLoopback(t *testing.T) {
-	const producers, consumers, perEach = 3, 2, 4000
+	loopback(t, loopbackConfig{producers: 3, consumers: 2, records: 4000, exclusive: 1, floating: 2, perSub: 4, buffers: 6})
+}
+
+type loopbackConfig struct {
+	producers, consumers, records        int // records of each producer for each consumer
+	exclusive, floating, perSub, buffers int
+}
+
+func loopback(t *testing.T, x loopbackConfig) {
+	producers, consumers, perEach := x.producers, x.consumers, x.records
 	up, down := buffer.NewGlobal(256, 64), buffer.NewGlobal(256, 64)
 	var sent, received Counter
 	listener, err := Loopback{}.Listen()
@@ -344,7 +353,7 @@ func TestLoopback(t *testing.T) {
 		}
 		s := newSleeper()
 		part, err := NewPartition(mem, PartitionConfig{
-			Key: string(rune('a' + p)), Subpartitions: consumers, MinBuffers: consumers, MaxBuffers: 6, MaxPerSub: 4, Overdraft: 1, Wake: s.signal, Stop: stop,
+			Key: string(rune('a' + p)), Subpartitions: consumers, MinBuffers: consumers, MaxBuffers: x.buffers, MaxPerSub: x.perSub, Overdraft: 1, Wake: s.signal, Stop: stop,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -377,7 +386,7 @@ func TestLoopback(t *testing.T) {
 	var total, barriers atomic.Int64
 	for c := range consumers {
 		s := newSleeper()
-		g, err := NewGate(down, GateConfig{Name: "g", Channels: producers, Remote: producers - 1, Exclusive: c, Floating: 2, Wake: s.signal})
+		g, err := NewGate(down, GateConfig{Name: "g", Channels: producers, Remote: producers - 1, Exclusive: min(c, x.exclusive), Floating: x.floating, Wake: s.signal})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -393,8 +402,8 @@ func TestLoopback(t *testing.T) {
 		}
 		wg.Go(func() {
 			defer g.Close()
-			var des [producers]record.Deserializer
-			var next [producers]uint64
+			des := make([]record.Deserializer, producers)
+			next := make([]uint64, producers)
 			var r record.Record
 			for open := producers; open > 0; {
 				ch, b, ok := g.Poll()

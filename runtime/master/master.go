@@ -77,6 +77,7 @@ type Master struct {
 	timers       [2]*time.Timer // of the scheduler and of the coordinator
 	origin       *Origin
 	deployedOnce bool
+	restored     int64              // checkpoint that the newest execution began from
 	sizes        map[int64][2]int64 // of checkpoints being finalized: in flight, state
 	options      map[string]any     // as the tasks run with
 	queue        []func()           // events that follow from effects

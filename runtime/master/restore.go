@@ -69,6 +69,12 @@ func (m *Master) restoreFrom(x checkpoint.RestoreFrom) {
 	if p == nil {
 		return
 	}
+	if !x.Found && m.origin != nil {
+		// It was asked for, so beginning from nothing would be a wrong result.
+		err := &MismatchError{m.origin.Meta.Checkpoint, fmt.Sprintf("folder %s is damaged and there is none before it", m.origin.Folder)}
+		m.schedule(scheduling.Prepared{Execution: p.execution, Err: err, Fatal: true})
+		return
+	}
 	if !x.Found {
 		m.ready(p, &prepared{graph: p.graph})
 		return
@@ -94,14 +100,14 @@ func (m *Master) restoreFrom(x checkpoint.RestoreFrom) {
 	})
 }
 
-// MismatchError says that a checkpoint does not fit the job.
+// MismatchError says that a checkpoint cannot be restored, now or later.
 type MismatchError struct {
 	Checkpoint int64
 	Problem    string
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("checkpoint %d does not fit the job: %s", e.Checkpoint, e.Problem)
+	return fmt.Sprintf("checkpoint %d cannot be restored: %s", e.Checkpoint, e.Problem)
 }
 
 func isMismatch(err error) bool {
@@ -189,5 +195,6 @@ func (m *Master) ready(p *preparing, r *prepared) {
 	}
 	m.deployedOnce = true
 	m.keepSettled(r)
+	m.restored = r.id
 	m.schedule(scheduling.Prepared{Execution: p.execution})
 }

@@ -165,6 +165,12 @@ func (m *Master) taskState(x control.TaskState) {
 	if x.State == task.Failed || x.State == task.Canceled {
 		m.readerOver(x.Task)
 	}
+	if x.Corrupt && m.restored > 0 {
+		// Without this the job would restore it for ever.
+		m.note(timeline.CheckpointFailed, m.restored, "damaged: "+x.Error)
+		m.checkpoint(checkpoint.Damaged{ID: m.restored})
+		m.restored = 0
+	}
 	if x.State == task.Failed {
 		m.checkpoint(checkpoint.TaskFailed{Task: checkpoint.Task(x.Task)})
 	}

@@ -8,6 +8,7 @@ import (
 	"benchrun/runtime/inflight"
 	"benchrun/runtime/options"
 	"benchrun/runtime/snapshot"
+	"benchrun/runtime/state"
 	"benchrun/runtime/storage"
 	"benchrun/runtime/task"
 	"benchrun/runtime/timeline"
@@ -244,7 +245,13 @@ func (w *Worker) State(id task.ID, s task.State, err error) {
 	e := timeline.Task(timeline.TaskState, id.Vertex, id.Subtask, id.Attempt)
 	e.State, e.Reason = string(s), message(err)
 	w.cfg.Timeline.Add(e)
-	w.conn.Send(control.TaskState{Task: id, State: s, Error: message(err)})
+	w.conn.Send(control.TaskState{Task: id, State: s, Error: message(err), Corrupt: isCorrupt(err)})
+}
+
+// isCorrupt tells whether a task failed because of the bytes of a checkpoint.
+func isCorrupt(err error) bool {
+	var c *state.CorruptError
+	return snapshot.IsCorrupt(err) || errors.As(err, &c)
 }
 
 // Acknowledge implements task.Listener.
