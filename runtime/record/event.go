@@ -13,8 +13,6 @@ type EventKind uint8
 const (
 	// Barrier separates the records before a checkpoint from those after it.
 	Barrier EventKind = iota + 1
-	// CancelBarrier tells that a checkpoint will not come.
-	CancelBarrier
 	// EndOfData: no more records; flush.
 	EndOfData
 	// EndOfPartition: nothing more at all.
@@ -27,7 +25,7 @@ const (
 	Announcement
 )
 
-var eventNames = [...]string{"?", "barrier", "cancel-barrier", "end-of-data", "end-of-partition", "select-channel", "end-of-output-state", "announcement"}
+var eventNames = [...]string{"?", "barrier", "end-of-data", "end-of-partition", "select-channel", "end-of-output-state", "announcement"}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {

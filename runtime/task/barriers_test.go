@@ -262,7 +262,7 @@ func TestValve(t *testing.T) {
 				got, ok, _ = v.status(ch, active[ch])
 			case 1:
 				open[ch] = false
-				got, ok = v.close(ch)
+				got, ok, _ = v.close(ch)
 			}
 			if ok {
 				if got <= sent {

@@ -8,6 +8,7 @@ import (
 	"benchrun/runtime/graph"
 	"benchrun/runtime/inflight"
 	"benchrun/runtime/record"
+	"benchrun/runtime/timeline"
 )
 
 // input is one incoming edge.
@@ -232,6 +233,10 @@ func (t *Task) process() error {
 			if err := head.Process(c.in.logical, r); err != nil {
 				return err
 			}
+			if t.sink != nil && t.sink.Arrived() > 0 {
+				t.env.Timeline.Add(timeline.Task(timeline.FirstOutput, t.dep.ID.Vertex, t.dep.Subtask, t.dep.Attempt))
+				t.sink = nil // only the first counts
+			}
 		} else if err := t.mark(c.in.base+c.ch, body); err != nil {
 			return err
 		}
@@ -260,7 +265,11 @@ func (t *Task) mark(ch int, body []byte) error {
 		}
 		return nil
 	}
-	w, ok, changed := t.valve.status(ch, body[1] != 0)
+	return t.combined(t.valve.status(ch, body[1] != 0))
+}
+
+// combined passes on what became of watermark and status of all channels.
+func (t *Task) combined(w int64, ok, changed bool) error {
 	if changed {
 		for _, o := range t.outs {
 			if err := o.Status(!t.valve.idle); err != nil {
@@ -315,10 +324,8 @@ func (t *Task) event(in *input, ch int, ev *record.Event) error {
 		if !in.des[ch].Empty() {
 			return fmt.Errorf("edge %s, channel %d: the stream ends inside a record", in.edge.ID, ch)
 		}
-		if w, ok := t.valve.close(at); ok {
-			if err := t.watermark(w); err != nil {
-				return err
-			}
+		if err := t.combined(t.valve.close(at)); err != nil {
+			return err
 		}
 		return t.handler.ended(at)
 	default:
@@ -326,13 +333,10 @@ func (t *Task) event(in *input, ch int, ev *record.Event) error {
 	}
 }
 
-// channelEnded counts channels that have no more data. The end of a channel's
-// data is its last watermark.
+// channelEnded counts channels that have no more data.
 func (t *Task) channelEnded(at int) error {
-	if w, ok := t.valve.watermark(at, record.MaxWatermark); ok {
-		if err := t.watermark(w); err != nil {
-			return err
-		}
+	if err := t.combined(t.valve.close(at)); err != nil {
+		return err
 	}
 	if t.dataEnded++; t.dataEnded == len(t.handler.open) {
 		return t.endOfData()

@@ -57,7 +57,12 @@ func (t *Task) moreRecords() bool { return !t.interrupted() && t.available() }
 
 func (t *Task) sourceStatus(active bool) error {
 	t.idleSent = !active
-	return t.chain.head.Status(active)
+	for _, o := range t.outs { // operators behind the source have no say in it
+		if err := o.Status(active); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tickSource emits a watermark when one is due.

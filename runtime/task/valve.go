@@ -34,40 +34,50 @@ func (v *valve) watermark(ch int, t int64) (combined int64, ok bool) {
 }
 
 // status takes one of a channel. changed tells that the task's own status
-// changed; a watermark that was held back may move as well.
+// changed; a watermark that was held back may move as well: one that came while
+// the channel was idle counts from now.
 func (v *valve) status(ch int, active bool) (combined int64, ok, changed bool) {
 	v.active[ch] = active
-	idle := true
-	for i := range v.active {
-		if v.active[i] && v.open[i] {
-			idle = false
-			break
+	return v.update()
+}
+
+// close takes a channel that has ended out of the combination. After the last
+// one the watermark is the largest. A channel that is idle may still have
+// something to say when the active ones have ended, so until it ends, too, the
+// watermark stands and the task is idle.
+func (v *valve) close(ch int) (combined int64, ok, changed bool) {
+	v.open[ch] = false
+	return v.update()
+}
+
+func (v *valve) update() (combined int64, ok, changed bool) {
+	idle := false
+	for i := range v.open {
+		if v.open[i] {
+			if idle = !v.active[i]; !idle {
+				break
+			}
 		}
 	}
 	changed = idle != v.idle
 	v.idle = idle
-	if active || idle {
-		return 0, false, changed
-	}
 	combined, ok = v.combine()
 	return combined, ok, changed
 }
 
-// close takes a channel that has ended out of the combination.
-func (v *valve) close(ch int) (combined int64, ok bool) {
-	v.open[ch] = false
-	return v.combine()
-}
-
 func (v *valve) combine() (int64, bool) {
-	least, any := record.MaxWatermark, false
+	least, open, active := record.MaxWatermark, false, false
 	for i, t := range v.marks {
-		if v.active[i] && v.open[i] {
-			any = true
+		if !v.open[i] {
+			continue
+		}
+		open = true
+		if v.active[i] {
+			active = true
 			least = min(least, t)
 		}
 	}
-	if !any || least <= v.sent {
+	if open && !active || least <= v.sent {
 		return 0, false
 	}
 	v.sent = least
