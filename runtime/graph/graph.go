@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"benchrun/runtime/record"
@@ -136,6 +137,10 @@ func (b *builder) check() error {
 		if maxp == 0 {
 			maxp = record.DefaultMaxParallelism(n.Parallelism)
 		}
+		if maxp < 1 || maxp > record.MaxParallelismBound {
+			bad("vertex %q: maximum parallelism %d is outside 1..%d", n.ID, maxp, record.MaxParallelismBound)
+			continue
+		}
 		if n.Parallelism < 1 || n.Parallelism > maxp {
 			bad("vertex %q: parallelism %d is outside 1..%d (maximum parallelism)", n.ID, n.Parallelism, maxp)
 		}
@@ -165,7 +170,7 @@ func (b *builder) check() error {
 		if !n.Source && indeg[i] == 0 {
 			bad("vertex %q has no input", n.ID)
 		}
-		if n.Source && indeg[i] == 0 || indeg[i] == 0 {
+		if indeg[i] == 0 {
 			b.order = append(b.order, i)
 		}
 	}
@@ -282,14 +287,19 @@ func (g *Graph) Vertex(id string) int {
 func (g *Graph) Scale(parallelism map[string]int) (*Graph, error) {
 	out := *g
 	out.Vertices = slices.Clone(g.Vertices)
-	for id, p := range parallelism {
-		i := g.Vertex(id)
+	by := map[int]string{} // vertex -> the id that named it
+	for _, id := range slices.Sorted(maps.Keys(parallelism)) {
+		p, i := parallelism[id], g.Vertex(id)
 		if i < 0 {
 			return nil, fmt.Errorf("rescale: no vertex %q", id)
 		}
 		if v := &out.Vertices[i]; p < 1 || p > v.MaxParallelism {
 			return nil, fmt.Errorf("rescale: parallelism %d of vertex %q is outside 1..%d (its maximum parallelism)", p, id, v.MaxParallelism)
 		}
+		if other, twice := by[i]; twice && parallelism[other] != p {
+			return nil, fmt.Errorf("rescale: %q and %q share a task, their parallelism cannot be %d and %d", other, id, parallelism[other], p)
+		}
+		by[i] = id
 		out.Vertices[i].Parallelism = p
 	}
 	for _, e := range out.Edges {
