@@ -438,11 +438,11 @@ func TestFaultEndsByItself(t *testing.T) {
 			t.Errorf("three calls took %v", took)
 		}
 		s.Set(FaultError, 5*time.Second)
-		time.Sleep(5*time.Second - 1)
+		<-time.After(5*time.Second - time.Nanosecond)
 		if s.Active() != FaultError || s.Put("x", nil) == nil {
 			t.Error("the fault ended early")
 		}
-		time.Sleep(1)
+		<-time.After(time.Nanosecond)
 		if err := s.Put("x", nil); err != nil || s.Active() != FaultNone {
 			t.Errorf("the fault did not end: %v", err)
 		}

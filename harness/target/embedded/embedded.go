@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"benchrun/harness/target"
@@ -47,10 +46,9 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 
 // job is one job on its own cluster.
 type job struct {
-	w       *spec.Workload
-	c       *cluster.Cluster
-	log     *timeline.Log
-	stopped atomic.Bool
+	w   *spec.Workload
+	c   *cluster.Cluster
+	log *timeline.Log
 }
 
 var _ target.Job = (*job)(nil)
