@@ -44,7 +44,7 @@ func BenchmarkSteady(b *testing.B) {
 // rate is the number of records that left the sources per second.
 func rate(log *timeline.Log, d time.Duration) float64 {
 	from := log.Now()
-	time.Sleep(d)
+	<-time.After(d)
 	to := log.Now()
 	var n int64
 	for _, e := range log.Events() {
