@@ -266,18 +266,29 @@ func (g *Gate) feed() {
 		}
 		g.mu.flags[i] &^= flagHungry
 		g.mu.Unlock()
-		if _, starved := g.channels[i].(*remoteChannel).takeFloating(); starved {
+		if _, starved := g.channels[i].(*remoteChannel).takeFloating(true); starved {
 			return
 		}
 	}
 }
 
+// starving tells whether some channel waits for a floating buffer.
+func (g *Gate) starving() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.hungry.n > 0
+}
+
 // hungry puts a channel into the queue for floating buffers, once.
-func (g *Gate) hungry(i int) {
+func (g *Gate) hungry(i int, first bool) {
 	g.mu.Lock()
 	if !g.mu.closed && g.mu.flags[i]&flagHungry == 0 {
 		g.mu.flags[i] |= flagHungry
-		g.mu.hungry.push(i)
+		if first {
+			g.mu.hungry.pushFront(i)
+		} else {
+			g.mu.hungry.push(i)
+		}
 	}
 	g.mu.Unlock()
 }
@@ -307,7 +318,7 @@ type intRing struct {
 	n     int
 }
 
-func (r *intRing) push(i int) {
+func (r *intRing) grow() {
 	if r.n == len(r.items) {
 		items := make([]int32, max(4, 2*len(r.items)))
 		for k := range r.n {
@@ -315,6 +326,17 @@ func (r *intRing) push(i int) {
 		}
 		r.items, r.head = items, 0
 	}
+}
+
+func (r *intRing) pushFront(i int) {
+	r.grow()
+	r.head = (r.head - 1) & (len(r.items) - 1)
+	r.items[r.head] = int32(i)
+	r.n++
+}
+
+func (r *intRing) push(i int) {
+	r.grow()
 	r.items[(r.head+r.n)&(len(r.items)-1)] = int32(i)
 	r.n++
 }

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -292,6 +293,34 @@ func TestBytesAreCountedAtTheSocket(t *testing.T) {
 	})
 }
 
+// Channels that have nothing but floating buffers take turns, however much each
+// has to send.
+func TestFloatingBuffersAreSharedFairly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, linkConfig{channels: 3, exclusive: 0, floating: 1})
+		for n := range uint64(30) {
+			for ch := range 3 {
+				l.send(ch, n)
+			}
+		}
+		var got [3]int
+		for range 30 {
+			l.settle()
+			ch, _, _, ok := l.deliver()
+			if !ok {
+				t.Fatalf("nothing comes after %v", got)
+			}
+			got[ch]++
+		}
+		for ch, n := range got {
+			if n < 8 {
+				t.Errorf("channel %d got %d of 30 turns; all: %v", ch, n, got)
+			}
+		}
+		l.close()
+	})
+}
+
 // A gate that cannot have its guaranteed buffers does not come to be.
 func TestGateNeedsItsMemory(t *testing.T) {
 	for _, total := range []int{0, 3, 6} {
@@ -346,6 +375,11 @@ func loopback(t *testing.T, x loopbackConfig) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	var parts []*Partition
+	var once sync.Once
+	giveUp := func(err error) {
+		t.Error(err)
+		once.Do(func() { close(stop) })
+	}
 	for p := range producers {
 		mem := up
 		if p == 0 { // consumer 0 has this one on its own worker
@@ -365,11 +399,15 @@ func loopback(t *testing.T, x loopbackConfig) {
 			for n := range perEach * consumers {
 				for !part.Available() {
 					part.Flush() // as a task does from time to time
-					<-s.wake
+					select {
+					case <-s.wake:
+					case <-stop:
+						return
+					}
 				}
 				r.Number = uint64(n / consumers)
 				if err := part.Write(n%consumers, &r); err != nil {
-					t.Error(err)
+					giveUp(err)
 					return
 				}
 				if n%500 == 250 {
@@ -410,10 +448,14 @@ func loopback(t *testing.T, x loopbackConfig) {
 				ch, b, ok := g.Poll()
 				if !ok {
 					if err := g.Err(); err != nil {
-						t.Error(err)
+						giveUp(err)
 						return
 					}
-					<-s.wake
+					select {
+					case <-s.wake:
+					case <-stop:
+						return
+					}
 					continue
 				}
 				if !b.IsData() {
@@ -428,14 +470,14 @@ func loopback(t *testing.T, x loopbackConfig) {
 				for {
 					body, err := des[ch].Next()
 					if err != nil {
-						t.Error(err)
+						giveUp(err)
 						return
 					}
 					if body == nil {
 						break
 					}
 					if r.Get(body); r.Number != next[ch] || int(r.Source) != ch {
-						t.Errorf("channel %d: record %d of %d, want %d", ch, r.Number, r.Source, next[ch])
+						giveUp(fmt.Errorf("channel %d: record %d of %d, want %d", ch, r.Number, r.Source, next[ch]))
 						return
 					}
 					next[ch]++
@@ -452,7 +494,7 @@ func loopback(t *testing.T, x loopbackConfig) {
 	if want := int64(producers * consumers * ((perEach*consumers + 249) / 500)); barriers.Load() != want {
 		t.Errorf("%d barriers came, want %d", barriers.Load(), want)
 	}
-	close(stop)
+	once.Do(func() { close(stop) })
 	for _, p := range parts {
 		server.Unregister(p)
 		p.Close()

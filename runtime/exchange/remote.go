@@ -147,13 +147,14 @@ func (c *remoteChannel) sawBacklog(backlog int) {
 	c.demand = backlog
 	c.mu.Unlock()
 	for took := true; took; {
-		took, _ = c.takeFloating()
+		took, _ = c.takeFloating(false)
 	}
 }
 
 // takeFloating holds one more floating segment if the channel wants one;
-// starved tells that there was none.
-func (c *remoteChannel) takeFloating() (took, starved bool) {
+// starved tells that there was none; the channel then waits for its turn, as the
+// next one if it was first before.
+func (c *remoteChannel) takeFloating(first bool) (took, starved bool) {
 	c.mu.Lock()
 	if c.closed || c.recovering || c.blocked || c.credit >= c.demand {
 		c.mu.Unlock()
@@ -162,7 +163,7 @@ func (c *remoteChannel) takeFloating() (took, starved bool) {
 	s := c.gate.floats.TryRequest()
 	if s == nil {
 		// Whoever gives one back in between must find the channel in the queue.
-		c.gate.hungry(c.index)
+		c.gate.hungry(c.index, first)
 		s = c.gate.floats.TryRequest()
 	}
 	if s == nil {
@@ -212,6 +213,11 @@ func (c *remoteChannel) Recycle(s *buffer.Segment) {
 	case s.Floating && (c.credit >= c.demand || c.recovering || c.blocked):
 		c.mu.Unlock()
 		s.Free() // another channel of the gate needs it more
+		return
+	case s.Floating && c.gate.starving():
+		c.mu.Unlock()
+		s.Free() // they take turns
+		c.takeFloating(false)
 		return
 	case s.Floating:
 		c.floating = append(c.floating, s.Reuse())
@@ -297,7 +303,7 @@ func (c *remoteChannel) returned(n int) {
 		c.client.announce(c)
 	}
 	for took := true; took; {
-		took, _ = c.takeFloating()
+		took, _ = c.takeFloating(false)
 	}
 }
 
@@ -314,7 +320,7 @@ func (c *remoteChannel) open() {
 		c.gate.notify(c.index, flagReady)
 	}
 	for took := true; took; {
-		took, _ = c.takeFloating()
+		took, _ = c.takeFloating(false)
 	}
 }
 
