@@ -191,7 +191,10 @@ func ReadFiles(rep *FileReport, fn func(r *record.Record) error) error {
 		return fmt.Errorf("committed files: %w", err)
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), rep.Prefix) {
+		// Subtask, ordinal and a random part follow the prefix. More is the
+		// file of another sink, whose id begins like this one's.
+		rest, ok := strings.CutPrefix(e.Name(), rep.Prefix)
+		if !ok || strings.Count(rest, "-") != 2 {
 			continue
 		}
 		if err := readFile(filepath.Join(rep.Dir, e.Name()), fn); err != nil {
