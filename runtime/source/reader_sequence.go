@@ -110,6 +110,9 @@ func (s *sequence) AddSplits(splits [][]byte) error {
 				end = (s.p.Records - uint64(index) + uint64(s.p.Splits) - 1) / uint64(s.p.Splits)
 			}
 		}
+		if s.stop {
+			end = min(end, k)
+		}
 		s.splits = append(s.splits, seqSplit{uint32(index), k, end})
 	}
 	slices.SortFunc(s.splits, func(a, b seqSplit) int { return cmp.Compare(a.index, b.index) })
