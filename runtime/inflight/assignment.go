@@ -81,9 +81,15 @@ type Plan struct {
 
 type edgePlan struct {
 	up, down *snapshot.VertexState
-	inputs   [][]*snapshot.ChannelState // [old down][old up]
-	outputs  [][]*snapshot.ChannelState // [old up][old down]
+	inputs   [][]oldChannel // [old down][old up]
+	outputs  [][]oldChannel // [old up][old down]
 	bytes    int64
+}
+
+// oldChannel is what one subtask stored of a channel; nil if nothing.
+type oldChannel struct {
+	*snapshot.ChannelState
+	files []string // of its subtask
 }
 
 // NewPlan indexes the in-flight data of a checkpoint. It fails when some edge
@@ -111,28 +117,29 @@ func (p *Plan) index(i int, old *snapshot.EdgeState) error {
 	if ep.up == nil || ep.down == nil {
 		return fmt.Errorf("edge %s: checkpoint %d does not describe its vertices", e.ID, p.meta.Checkpoint)
 	}
-	collect := func(v *snapshot.VertexState, peer int, at int, channels func(*snapshot.SubtaskState) []snapshot.ChannelState) ([][]*snapshot.ChannelState, error) {
-		var out [][]*snapshot.ChannelState
+	collect := func(v *snapshot.VertexState, peer int, at int, channels func(*snapshot.SubtaskState) []snapshot.ChannelState) ([][]oldChannel, error) {
+		var out [][]oldChannel
 		for s := range v.Subtasks {
-			for c := range channels(&v.Subtasks[s]) {
-				ch := &channels(&v.Subtasks[s])[c]
+			st := &v.Subtasks[s] // not always that of subtask s: those that had finished come first
+			for c := range channels(st) {
+				ch := &channels(st)[c]
 				if ch.Gate != at || len(ch.Extents) == 0 {
 					continue
 				}
 				if out == nil {
-					out = make([][]*snapshot.ChannelState, v.Parallelism)
+					out = make([][]oldChannel, v.Parallelism)
 				}
-				sub := v.Subtasks[s].Subtask
+				sub := st.Subtask
 				if sub >= v.Parallelism || ch.Channel >= peer {
 					return nil, fmt.Errorf("edge %s: in-flight data of subtask %d, channel %d do not fit parallelism %d and %d", e.ID, sub, ch.Channel, v.Parallelism, peer)
 				}
 				if out[sub] == nil {
-					out[sub] = make([]*snapshot.ChannelState, peer)
+					out[sub] = make([]oldChannel, peer)
 				}
-				if out[sub][ch.Channel] != nil {
+				if out[sub][ch.Channel].ChannelState != nil {
 					return nil, fmt.Errorf("edge %s: subtask %d describes channel %d twice; the order of its data is unknown", e.ID, sub, ch.Channel)
 				}
-				out[sub][ch.Channel] = ch
+				out[sub][ch.Channel] = oldChannel{ch, st.Files}
 				ep.bytes += ch.Bytes
 			}
 		}
@@ -194,11 +201,11 @@ func (p *Plan) Gate(edge, subtask int) *GateAssignment {
 			v := Virtual{Label: Label{int32(d), int32(u)}, Channel: u % newUp, Filter: filter}
 			a.Virtual = append(a.Virtual, v)
 			piece := Piece{Label: v.Label, Channel: v.Channel}
-			if ep.inputs != nil && ep.inputs[d] != nil && ep.inputs[d][u] != nil {
-				piece.Input = chunks(&ep.down.Subtasks[d], ep.inputs[d][u], &a.Bytes)
+			if ep.inputs != nil && ep.inputs[d] != nil {
+				piece.Input = ep.inputs[d][u].chunks(&a.Bytes)
 			}
-			if p.path != PathUpstream && ep.outputs != nil && ep.outputs[u] != nil && ep.outputs[u][d] != nil {
-				piece.Output = chunks(&ep.up.Subtasks[u], ep.outputs[u][d], &a.Bytes)
+			if p.path != PathUpstream && ep.outputs != nil && ep.outputs[u] != nil {
+				piece.Output = ep.outputs[u][d].chunks(&a.Bytes)
 			}
 			if len(piece.Input)+len(piece.Output) > 0 {
 				a.Pieces = append(a.Pieces, piece)
@@ -225,10 +232,10 @@ func (p *Plan) Partition(edge, subtask int) *PartitionAssignment {
 			continue
 		}
 		for d, ch := range ep.outputs[u] {
-			if ch == nil {
+			if ch.ChannelState == nil {
 				continue
 			}
-			piece := OutputPiece{Label: Label{int32(d), int32(u)}, Chunks: chunks(&ep.up.Subtasks[u], ch, &a.Bytes)}
+			piece := OutputPiece{Label: Label{int32(d), int32(u)}, Chunks: ch.chunks(&a.Bytes)}
 			if oldUp == newUp && oldDown == newDown {
 				piece.Subpartitions = []int{d}
 			} else {
@@ -244,11 +251,14 @@ func (p *Plan) Partition(edge, subtask int) *PartitionAssignment {
 	return a
 }
 
-func chunks(s *snapshot.SubtaskState, ch *snapshot.ChannelState, bytes *int64) []Chunk {
-	out := make([]Chunk, len(ch.Extents))
-	for i, x := range ch.Extents {
-		out[i] = Chunk{File: s.Files[x.File], Extent: x}
+func (c oldChannel) chunks(bytes *int64) []Chunk {
+	if c.ChannelState == nil {
+		return nil
 	}
-	*bytes += ch.Bytes
+	out := make([]Chunk, len(c.Extents))
+	for i, x := range c.Extents {
+		out[i] = Chunk{File: c.files[x.File], Extent: x}
+	}
+	*bytes += c.Bytes
 	return out
 }
