@@ -34,7 +34,8 @@ type collection struct {
 }
 
 // newSources makes the coordinators. Files are handed out on request, because
-// they differ in size; splits of a sequence all at once.
+// they differ in size; splits of a sequence all at once, and files that are
+// read over and over, too: their readers never come to ask for another.
 func newSources(g *graph.Graph) (*sources, error) {
 	s := &sources{coordinators: map[string]*source.Coordinator{}, sent: map[uint64]delivery{}, collecting: map[int64]*collection{}}
 	for i := range g.Vertices {
@@ -47,8 +48,12 @@ func newSources(g *graph.Graph) (*sources, error) {
 		if err != nil {
 			return nil, fmt.Errorf("vertex %s: %w", v.ID, err)
 		}
+		params, err := source.ParseParams(head.Params)
+		if err != nil {
+			return nil, fmt.Errorf("vertex %s: %w", v.ID, err)
+		}
 		kind := source.StaticSplits(source.NewSplits(data))
-		if head.Operator == source.Lines {
+		if head.Operator == source.Lines && !params.Loop {
 			kind = source.SplitsOnRequest(source.NewSplits(data))
 		}
 		s.coordinators[v.ID] = source.NewCoordinator(v.ID, v.Parallelism, kind)
