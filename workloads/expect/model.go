@@ -111,7 +111,7 @@ func Compute(w *spec.Workload, positions map[string][]Position) (map[string]*Exp
 	for _, n := range order {
 		n.mode = outputMode(n.v.Operator, in[n])
 		if n.sink != nil {
-			n.sink.Finals = in[n] != unknown
+			n.sink.mode = in[n]
 		}
 		for _, t := range n.outs {
 			in[t.n] = max(in[t.n], n.mode)
