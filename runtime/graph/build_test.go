@@ -109,7 +109,7 @@ func TestChainedOperatorsKnowWhereTheirOutputGoes(t *testing.T) {
 }
 
 // FLINK-40269: two edges between the same vertices must not share an id.
-func TestFLINK40269EdgesBetweenTheSameVerticesHaveIdsOfTheirOwn(t *testing.T) {
+func TestFLINK40269_EdgeIDs(t *testing.T) {
 	g := build(t, true, "s:2* j:2 s-hash-j s-hash-j.1 s-rebalance-j")
 	var ids []string
 	for _, e := range g.Edges {
