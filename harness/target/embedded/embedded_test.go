@@ -66,13 +66,14 @@ func workload(t testing.TB, lines ...string) *spec.Workload {
 	return w
 }
 
-// run runs a job to its end and returns what came out. meanwhile may disturb
-// the job or wait.
-func run(t testing.TB, w *spec.Workload, meanwhile func(ctx context.Context, j target.Job)) *target.Output {
+// run runs a job to its end and returns what came out. meanwhile may wait
+// for what happens.
+func run(t testing.TB, w *spec.Workload, meanwhile func(ctx context.Context, log *timeline.Log)) *target.Output {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	j, err := embedded.New().Start(ctx, target.Request{Workload: w, Dir: t.TempDir(), Seed: 1}, timeline.New())
+	log := timeline.New()
+	j, err := embedded.New().Start(ctx, target.Request{Workload: w, Dir: t.TempDir(), Seed: 1}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func run(t testing.TB, w *spec.Workload, meanwhile func(ctx context.Context, j t
 		}
 	}()
 	if meanwhile != nil {
-		meanwhile(ctx, j)
+		meanwhile(ctx, log)
 	}
 	out, err := j.Finish(ctx)
 	if err != nil {
@@ -182,14 +183,18 @@ func TestLoopingFilesAreProved(t *testing.T) {
 		}
 	}
 	w := workload(t, fmt.Sprintf("t lines 2 loop = true, paths = [%q]", dir+"/*.txt"), "out verify-sink 2", "t rebalance out")
-	out := run(t, w, func(ctx context.Context, j target.Job) {
-		look := time.NewTicker(time.Millisecond)
-		defer look.Stop()
-		for j.Status().SinkRecords < 1000 {
-			select {
-			case <-ctx.Done():
-				t.Fatal(context.Cause(ctx))
-			case <-look.C:
+	out := run(t, w, func(ctx context.Context, log *timeline.Log) {
+		completed := 0
+		for seen := 0; completed < 3; {
+			events, err := log.Wait(ctx, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen += len(events)
+			for _, e := range events {
+				if e.Kind == timeline.CheckpointCompleted {
+					completed++
+				}
 			}
 		}
 	})
