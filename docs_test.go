@@ -87,7 +87,6 @@ func TestLinks(t *testing.T) {
 }
 
 // TestNamedTests: each test that the pages name exists in the package that
-// TestNamedTests: each test that the pages name exists in the package that
 // they name with it.
 func TestNamedTests(t *testing.T) {
 	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)` in `([a-z/]+)`").FindAllStringSubmatch(page(t, "CONTRIBUTING.md"), -1)
