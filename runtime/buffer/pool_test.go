@@ -230,6 +230,25 @@ func TestPoolGuarantee(t *testing.T) {
 	})
 }
 
+// Who was refused an overdraft is told when that is possible again, though a
+// plain request was refused since.
+func TestRefusedOverdraftIsRememberedBehindARefusedRequest(t *testing.T) {
+	told := 0
+	l, err := NewGlobal(8, 4).NewLocal("l", 1, 1, 1, func() { told++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := l.TryRequest(), l.RequestOverdraft()
+	if a == nil || b == nil || l.RequestOverdraft() != nil || l.TryRequest() != nil {
+		t.Fatal("limits of 1 and 2 are not kept")
+	}
+	b.Release()
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	a.Release()
+}
+
 func TestInsufficientMemoryNamesWhatToRaise(t *testing.T) {
 	g := NewGlobal(32<<10, 10)
 	if _, err := g.NewLocal("gate of task a", 7, 9, 0, nil); err != nil {
