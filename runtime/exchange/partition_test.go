@@ -15,7 +15,6 @@ import (
 // stream takes everything out of a subpartition and cuts it into elements.
 type stream struct {
 	des    record.Deserializer
-	c      flags
 	bodies [][]byte
 	events []record.EventKind
 }
