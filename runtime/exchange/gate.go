@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -89,6 +90,13 @@ func NewGate(g *buffer.Global, c GateConfig) (*Gate, error) {
 
 // Channels is the number of producing subtasks.
 func (g *Gate) Channels() int { return len(g.channels) }
+
+// set fills in a channel; others may be looking at the gate's load meanwhile.
+func (g *Gate) set(ch int, c channel) {
+	g.mu.Lock()
+	g.channels[ch] = c
+	g.mu.Unlock()
+}
 
 // SetRecovering lets only events pass on all channels until Open. Before
 // channels are added.
@@ -243,7 +251,10 @@ func (g *Gate) Convert(ch int, checkpoint int64) { g.channels[ch].convert(checkp
 // of local ones not counted: they are in the producer's partition. Safe for
 // concurrent use.
 func (g *Gate) QueuedBytes() (n int64) {
-	for _, c := range g.channels {
+	g.mu.Lock()
+	channels := slices.Clone(g.channels)
+	g.mu.Unlock()
+	for _, c := range channels {
 		if c != nil {
 			n += c.queuedBytes()
 		}

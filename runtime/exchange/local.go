@@ -29,7 +29,7 @@ func (g *Gate) AddLocal(ch int, p *Partition, subpartition int) error {
 		return err
 	}
 	c := &localChannel{gate: g, index: ch, sub: s}
-	g.channels[ch] = c
+	g.set(ch, c)
 	if !s.attach(c) {
 		return errTaken
 	}

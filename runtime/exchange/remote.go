@@ -46,7 +46,7 @@ func (g *Gate) AddRemote(ch int, c *Client, key string, subpartition int) error 
 	recovering := g.mu.flags[ch]&flagRecovering != 0
 	g.mu.Unlock()
 	r := &remoteChannel{gate: g, index: ch, client: c, exclusive: g.exclusive, recovering: recovering}
-	g.channels[ch] = r
+	g.set(ch, r)
 	credit := 0
 	if !recovering {
 		credit = g.exclusive
