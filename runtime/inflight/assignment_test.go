@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"benchrun/runtime/exchange"
 	"benchrun/runtime/graph"
 	"benchrun/runtime/record"
 	"benchrun/runtime/snapshot"
@@ -306,8 +307,13 @@ func TestFLINK35351_CustomPartitionerIsSetUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if body != nil {
-				seen[i]++
+			if body == nil {
+				continue
+			}
+			var r record.Record
+			r.Get(body)
+			if seen[i]++; exchange.NewSelector(graph.Custom, 3, maxParallelism, 2).Select(&r) != n {
+				t.Errorf("record %d is kept by subtask %d, its producer would send it elsewhere", i, n)
 			}
 		}
 	}

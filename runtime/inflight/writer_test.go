@@ -189,6 +189,35 @@ func TestFailingStorage(t *testing.T) {
 	}
 }
 
+// badCommit is a store whose streams cannot be made durable.
+type badCommit struct{ storage.Store }
+
+type badCommitWriter struct{ storage.Writer }
+
+func (s badCommit) Create(name string) (storage.Writer, error) {
+	w, err := s.Store.Create(name)
+	return badCommitWriter{w}, err
+}
+
+func (w badCommitWriter) Commit() error {
+	w.Abort()
+	return syscall.EIO
+}
+
+func TestFailingCommit(t *testing.T) {
+	store := badCommit{storage.OpenMemory(t.Name())}
+	defer storage.DropMemory(t.Name())
+	w := NewWriter("w", 5, 1)
+	defer w.Close()
+	x := submit(w, store, leftover("a"), leftover("b"))
+	x.wait(t)
+	for i, err := range x.errs {
+		if !errors.Is(err, syscall.EIO) || x.stored[i] != nil {
+			t.Errorf("capture %d: stored %v, error %v", i, x.stored[i], err)
+		}
+	}
+}
+
 // A closed writer refuses what it has not written, and what comes later.
 func TestCloseRefuses(t *testing.T) {
 	g := buffer.NewGlobal(64, 8)
