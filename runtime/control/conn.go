@@ -131,7 +131,8 @@ func (c *Conn) fail(err error) {
 	c.signal()
 }
 
-// Close ends the connection, after what is queued unless reset, and waits.
+// Close ends the connection at once and waits; with reset as if the process had
+// died. What is queued is lost.
 func (c *Conn) Close(reset bool) {
 	if reset {
 		c.mu.Lock()

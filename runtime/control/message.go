@@ -155,11 +155,14 @@ type Report struct {
 	Data     any
 }
 
+// kinds is one of each message.
+var kinds = []any{
+	Hello{}, Welcome{}, Heartbeat{}, Deploy{}, Cancel{}, Trigger{}, Notify{}, ToReader{}, StopSources{}, FailTask{}, Forget{},
+	InUse{}, TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
+}
+
 func init() {
-	for _, m := range []any{
-		Hello{}, Welcome{}, Heartbeat{}, Deploy{}, Cancel{}, Trigger{}, Notify{}, ToReader{}, StopSources{}, FailTask{}, Forget{},
-		InUse{}, TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
-	} {
+	for _, m := range kinds {
 		gob.Register(m)
 	}
 }
