@@ -221,7 +221,7 @@ func (r *textReporter) again(l *result.Loaded) {
 	t := l.Trials[i]
 	for _, w := range l.Run.Workloads {
 		if w.Name == t.Workload {
-			fmt.Fprintf(r.stdout, "its log: %s\nagain: %s\n", relative(r.c.Folder.Path("logs", t.Trial+".txt")), reproduce(w, t.Cell))
+			fmt.Fprintf(r.stdout, "its log: %s\nagain: %s\n", relative(r.c.Folder.Path("logs", t.Trial+".txt")), reproduce(w, t.Cell, l.Run.Overrides))
 		}
 	}
 }

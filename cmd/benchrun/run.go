@@ -228,12 +228,16 @@ func (a *app) tool() result.Tool {
 }
 
 // reproduce is the command that runs one cell again.
-func reproduce(w result.Workload, cell string) string {
+func reproduce(w result.Workload, cell string, overrides []string) string {
 	only := "cell:" + cell
 	if strings.ContainsAny(only, " *?[]!'") {
 		only = "'" + only + "'"
 	}
-	return fmt.Sprintf("benchrun run %s --only %s", w.File, only)
+	command := fmt.Sprintf("benchrun run %s --only %s", w.File, only)
+	for _, o := range overrides {
+		command += " --set '" + strings.ReplaceAll(o, "'", `'\''`) + "'"
+	}
+	return command
 }
 
 // relative shortens a path for a person if it lies below the working folder.

@@ -30,6 +30,7 @@ type Request struct {
 	Workload *spec.Workload // with the cell's values put in; parallelism and options resolved
 	Dir      string         // the trial's own folder: checkpoints, spill, committed output
 	Seed     uint64         // of this block: drives everything random in the job
+	Keep     bool           // the last checkpoints stay when the job ends
 }
 
 // Job is one running job on its own cluster. Its methods may be called from

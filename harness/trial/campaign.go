@@ -112,7 +112,7 @@ func (c *Campaign) task(s result.Slot, n int) (Task, error) {
 		Workload: s.Workload, Flags: w.Cell.Flags, Target: w.Cluster.Target,
 		Request: Request{
 			Trial: fmt.Sprintf("%04d-%s", n, s.Workload), File: f.Path, Dir: f.Dir, Text: string(f.Text), Overrides: f.Overrides,
-			Cell: s.Cell, Build: s.Build, Block: s.Block, Warmup: s.Warmup, Order: n,
+			Cell: s.Cell, Build: s.Build, Block: s.Block, Warmup: s.Warmup, Order: n, Keep: c.Keep,
 		},
 	}, nil
 }

@@ -100,7 +100,7 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 	stream := streamEvents(log, w)
 	sampled := sampleHost(log)
 	t := Execution{
-		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Log: log, Stderr: stderr,
+		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Keep: r.Keep, Log: log, Stderr: stderr,
 		Phase: func(step string) { w.send(Message{Phase: step}) },
 	}.Run(ctx)
 	sampled()

@@ -25,7 +25,8 @@ type Request struct {
 	Block     int      `json:"block"`
 	Warmup    bool     `json:"warmup"`
 	Order     int      `json:"order"`
-	Folder    string   `json:"folder"` // for checkpoints, spill and output; exists and is empty
+	Folder    string   `json:"folder"`         // for checkpoints, spill and output; exists and is empty
+	Keep      bool     `json:"keep,omitempty"` // leave the last checkpoints when the job ends
 }
 
 // Message is one line of the child's stdout. Exactly one field is set.

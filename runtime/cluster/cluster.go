@@ -34,6 +34,7 @@ type Config struct {
 	Timeline      *timeline.Log
 	Transport     exchange.Network // nil: loopback
 	Seed          uint64
+	Keep          bool // the last checkpoints stay when the job ends
 }
 
 // Cluster is a running embedded cluster.
@@ -86,7 +87,7 @@ func Start(cfg Config) (*Cluster, error) {
 	}
 	if c.m, err = master.New(master.Config{
 		Graph: g, Values: cfg.Values, Checkpoints: c.store, Timeline: cfg.Timeline, Origin: cfg.Timeline.Origin(),
-		Transport: cfg.Transport, Epoch: 1, Seed: cfg.Seed,
+		Transport: cfg.Transport, Epoch: 1, Seed: cfg.Seed, Keep: cfg.Keep,
 	}); err != nil {
 		return nil, err
 	}
@@ -166,6 +167,9 @@ func (c *Cluster) busy(i int) (*worker.Worker, error) {
 		if w.Load(false).Tasks > 0 {
 			busy = append(busy, w)
 		}
+	}
+	if len(busy) == 0 {
+		busy = c.Workers() // between two executions: any of them may be the one
 	}
 	if i < 0 || i >= len(busy) {
 		return nil, fmt.Errorf("there is no worker %d: %d live workers run a task of the job", i, len(busy))

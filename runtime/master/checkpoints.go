@@ -10,6 +10,8 @@ import (
 	"benchrun/runtime/record"
 	"benchrun/runtime/scheduling"
 	"benchrun/runtime/snapshot"
+	"benchrun/runtime/source"
+	"benchrun/runtime/state"
 	"benchrun/runtime/task"
 	"benchrun/runtime/timeline"
 )
@@ -38,6 +40,9 @@ func (m *Master) checkpointed(x checkpoint.Effect) {
 		m.notify(x.ID, false, x.Tasks)
 		m.sourcesNotified(x.ID, false)
 	case checkpoint.Discard:
+		if m.ended && m.cfg.Keep {
+			return
+		}
 		m.background(func() {
 			err := m.cfg.Checkpoints.DeleteAll(x.Folder)
 			m.post(func() { m.checkpoint(checkpoint.Discarded{ID: x.ID, Err: err}) })
@@ -199,7 +204,7 @@ func (m *Master) metadata(x checkpoint.Finalize) *snapshot.Metadata {
 	}
 	for _, t := range x.Plan.Finished {
 		v := &meta.Vertices[at[t.Vertex]]
-		v.Subtasks = append(v.Subtasks, snapshot.SubtaskState{Subtask: t.Subtask, Finished: true})
+		v.Subtasks = append(v.Subtasks, snapshot.SubtaskState{Subtask: t.Subtask, Finished: true, Operators: m.lastSplits(task.ID(t))})
 	}
 	for _, t := range x.Plan.Ack {
 		if st := x.States[t]; st != nil {
@@ -213,6 +218,21 @@ func (m *Master) metadata(x checkpoint.Finalize) *snapshot.Metadata {
 		})
 	}
 	return meta
+}
+
+// lastSplits is where the splits of a source that has finished stood: whoever
+// restores the checkpoint has to know which records were emitted.
+func (m *Master) lastSplits(id task.ID) []snapshot.OperatorState {
+	for _, x := range append(m.results.of(id), m.results.reports[id]...) {
+		if s, ok := x.Data.(*task.SourceReport); ok {
+			b := state.AppendItems(nil, s.Splits)
+			return []snapshot.OperatorState{{Operator: x.Operator, List: []snapshot.ListHandle{{
+				Name: source.SplitsState, Mode: snapshot.Split, Items: len(s.Splits),
+				Handle: snapshot.Handle{Inline: b, Length: int64(len(b)), CRC: snapshot.Checksum(b)},
+			}}}}
+		}
+	}
+	return nil
 }
 
 func (m *Master) completed(c checkpoint.Completed) {

@@ -29,6 +29,7 @@ func (m *Master) scheduled(x scheduling.Effect) {
 			w.conn.Send(control.Cancel{Epoch: m.cfg.Epoch, Tasks: ids})
 		})
 	case scheduling.StartCheckpointing:
+		m.restoring.Store(false)
 		m.checkpoint(checkpoint.Start{})
 	case scheduling.StopCheckpointing:
 		m.checkpoint(checkpoint.Stop{})

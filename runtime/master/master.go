@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"benchrun/runtime/checkpoint"
@@ -31,17 +32,19 @@ type Config struct {
 	Transport   exchange.Network
 	Epoch       int64
 	Seed        uint64
+	Keep        bool // completed checkpoints stay when the job ends
 }
 
 // Master runs one job.
 type Master struct {
-	cfg      Config
-	listener net.Listener
-	loopDone chan struct{}
-	done     chan struct{} // closed when the job has ended
-	work     sync.WaitGroup
-	ctx      context.Context
-	cancel   context.CancelFunc
+	cfg       Config
+	listener  net.Listener
+	loopDone  chan struct{}
+	restoring atomic.Bool   // in-flight data are to be restored and not all tasks are RUNNING
+	done      chan struct{} // closed when the job has ended
+	work      sync.WaitGroup
+	ctx       context.Context
+	cancel    context.CancelFunc
 
 	mail struct {
 		sync.Mutex
@@ -356,6 +359,10 @@ func (m *Master) inUse(options map[string]any) {
 		m.outcome.options[k] = v
 	}
 }
+
+// Restoring tells whether an execution that has in-flight data to restore is
+// coming up.
+func (m *Master) Restoring() bool { return m.restoring.Load() }
 
 // Parallelism is the parallelism of each vertex as deployed now.
 func (m *Master) Parallelism(ctx context.Context) map[string]int {

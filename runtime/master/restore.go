@@ -196,5 +196,6 @@ func (m *Master) ready(p *preparing, r *prepared) {
 	m.deployedOnce = true
 	m.keepSettled(r)
 	m.restored = r.id
+	m.restoring.Store(e.Bytes > 0)
 	m.schedule(scheduling.Prepared{Execution: p.execution})
 }

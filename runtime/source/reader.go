@@ -58,6 +58,9 @@ type Params struct {
 	Loop       bool     `json:",omitempty"`
 }
 
+// SplitsState is the list state that holds the splits of a source's reader.
+const SplitsState = "splits"
+
 // Kinds of sources.
 const (
 	Sequence = "sequence"

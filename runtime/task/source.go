@@ -80,7 +80,7 @@ func (t *Task) tickSource() error {
 
 // prepareSource puts the positions of the splits into the state.
 func (t *Task) prepareSource() error {
-	l, err := t.chain.ops[0].lists.Get("splits", state.Split)
+	l, err := t.chain.ops[0].lists.Get(source.SplitsState, state.Split)
 	if err != nil {
 		return err
 	}

@@ -370,7 +370,7 @@ func (t *Task) openSource() error {
 	if t.reader, err = source.NewReader(head.Operator, head.Params, t.env.Start); err != nil {
 		return fmt.Errorf("vertex %s: %w", head.ID, err)
 	}
-	l, err := t.chain.ops[0].lists.Get("splits", state.Split)
+	l, err := t.chain.ops[0].lists.Get(source.SplitsState, state.Split)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 			Exclusive: w.Cluster.BuffersPerChannel, Floating: w.Cluster.FloatingBuffersPerGate,
 			MaxPerSub: w.Cluster.MaxBuffersPerChannel, Overdraft: w.Cluster.OverdraftBuffersPerGate,
 		},
-		Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed,
+		Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep,
 	})
 	if err != nil {
 		return nil, err
@@ -122,6 +122,9 @@ func (j *job) Finish(ctx context.Context) (*target.Output, error) {
 func (j *job) Status() target.Status {
 	s := j.c.Status()
 	share := 1.0
+	if j.c.Master().Restoring() {
+		share = 0 // as long as no task knows of its share
+	}
 	if s.Restored > 0 {
 		share = min(1, float64(s.Drained)/float64(s.Restored))
 	}
