@@ -100,6 +100,7 @@ func Start(cfg Config) (*Worker, error) {
 	}
 	l, err := cfg.Transport.Listen()
 	if err != nil {
+		os.RemoveAll(cfg.Dir)
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
 	}
 	w.server = exchange.NewServer(l, &w.counter, w.freezer.pause)
@@ -109,16 +110,24 @@ func Start(cfg Config) (*Worker, error) {
 		w.shutdown(false)
 		return nil, fmt.Errorf("worker %s: master: %w", cfg.Name, err)
 	}
-	w.conn = control.NewConn(conn, w.freezer.pause, w.receive, func(error) { go w.end(true) })
+	attached := make(chan struct{}) // the master may hang up before NewConn returns
+	w.conn = control.NewConn(conn, w.freezer.pause, func(m any) {
+		<-attached
+		w.receive(m)
+	}, func(error) {
+		<-attached
+		go w.end(true)
+	})
 	w.conn.Send(control.Hello{Slots: cfg.Slots, DataAddr: w.server.Addr()})
+	w.loops.Go(w.heartbeats)
+	w.loops.Go(w.ticks)
+	close(attached)
 	select {
 	case <-w.ready:
+		return w, nil
 	case <-w.gone:
 		return nil, fmt.Errorf("worker %s: the master did not let it in", cfg.Name)
 	}
-	w.loops.Go(w.heartbeats)
-	w.loops.Go(w.ticks)
-	return w, nil
 }
 
 // Index is the worker's number at the master.
@@ -298,7 +307,7 @@ func (w *Worker) client(index int) (*exchange.Client, error) {
 		return nil, fmt.Errorf("worker %d: %w", index, err)
 	}
 	if old := w.mu.clients[index]; old != nil {
-		go old.Close(false) // it has failed; its goroutines are ending
+		w.loops.Go(func() { old.Close(false) }) // it has failed; its goroutines are ending
 	}
 	c := exchange.NewClient(w.counter.Count(conn), fmt.Sprint(index), w.freezer.pause)
 	w.mu.clients[index] = c
