@@ -166,6 +166,7 @@ func finish(t testing.TB, c *cluster.Cluster) result {
 	}
 	r := result{emitted: map[string]uint64{}}
 	seen := map[operator.Lane]map[uint64]*operator.Page{}
+	positions := map[string]map[int]uint64{}
 	for _, rep := range c.Reports(t.Context()) {
 		switch x := rep.Data.(type) {
 		case *operator.SinkReport:
@@ -187,12 +188,24 @@ func finish(t testing.TB, c *cluster.Cluster) result {
 			}
 		case *task.SourceReport:
 			for _, b := range x.Splits {
-				_, k, err := source.ReadSequenceSplit(b)
+				i, k, err := source.ReadSequenceSplit(b)
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.emitted[rep.Operator] += k
+				// An attempt that had finished before a failure and the one
+				// after it report the same splits.
+				splits := positions[rep.Operator]
+				if splits == nil {
+					splits = map[int]uint64{}
+					positions[rep.Operator] = splits
+				}
+				splits[i] = max(splits[i], k)
 			}
+		}
+	}
+	for id, splits := range positions {
+		for _, k := range splits {
+			r.emitted[id] += k
 		}
 	}
 	for _, pages := range seen {
