@@ -3,6 +3,7 @@ package master
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"benchrun/runtime/checkpoint"
 	"benchrun/runtime/graph"
@@ -85,6 +86,14 @@ func (m *Master) restoreFrom(x checkpoint.RestoreFrom) {
 	}
 	m.background(func() {
 		r, err := m.load(p.graph, store, folder)
+		if err != nil && !snapshot.IsCorrupt(err) && !isMismatch(err) {
+			// Storage that is away is not asked again at once, whatever the
+			// pause of the restart strategy is.
+			select {
+			case <-time.After(loadPause):
+			case <-m.ctx.Done():
+			}
+		}
 		m.post(func() {
 			switch {
 			case err == nil:
@@ -99,6 +108,9 @@ func (m *Master) restoreFrom(x checkpoint.RestoreFrom) {
 		})
 	})
 }
+
+// loadPause is how long a failed attempt to read a checkpoint takes at least.
+const loadPause = 100 * time.Millisecond
 
 // MismatchError says that a checkpoint cannot be restored, now or later.
 type MismatchError struct {

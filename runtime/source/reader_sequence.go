@@ -167,7 +167,8 @@ func (s *sequence) Next(out operator.Output, n int, more func() bool) (Progress,
 		}
 		number := uint64(x.index) + x.k*total
 		if number > due {
-			at := s.start.Add(time.Duration(float64(number) / s.p.Rate * 1e9))
+			// Rounded up: at that time it must be due, or the task would spin.
+			at := s.start.Add(time.Duration(math.Ceil(float64(number)/s.p.Rate*1e9)) + 1)
 			return Wait, at, nil
 		}
 		s.make(number)

@@ -55,7 +55,7 @@ type Worker struct {
 
 	uncharged atomic.Bool
 	killed    atomic.Bool
-	ending    sync.Once
+	ending    atomic.Bool
 	loops     sync.WaitGroup
 	quit      chan struct{}
 
@@ -164,14 +164,15 @@ func (w *Worker) NetBytes() int64 { return w.counter.Sent.Load() }
 func (w *Worker) Memory() buffer.Stats { return w.global.Stats() }
 
 func (w *Worker) end(reset bool) {
-	w.ending.Do(func() {
-		w.killed.Store(true) // nothing is reported from here
-		w.freezer.thaw()
-		close(w.quit)
-		w.conn.Close(reset)
-		w.shutdown(reset)
-		close(w.gone)
-	})
+	if w.ending.Swap(true) {
+		return
+	}
+	w.killed.Store(true) // nothing is reported from here
+	w.freezer.thaw()
+	close(w.quit)
+	w.conn.Close(reset)
+	w.shutdown(reset)
+	close(w.gone)
 }
 
 // shutdown releases everything but the control connection.

@@ -1,0 +1,260 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"benchrun/runtime/cluster"
+	"benchrun/runtime/graph"
+	"benchrun/runtime/operator"
+	"benchrun/runtime/options"
+	"benchrun/runtime/source"
+	"benchrun/runtime/storage"
+	"benchrun/runtime/task"
+	"benchrun/runtime/timeline"
+)
+
+// pipes is a network in memory, for clusters whose time is not real.
+type pipes struct {
+	mu   sync.Mutex
+	made int
+	open map[string]*pipeListener
+}
+
+type pipeListener struct {
+	name   string
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Listen() (net.Listener, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		p.open = map[string]*pipeListener{}
+	}
+	p.made++
+	l := &pipeListener{name: fmt.Sprint("pipe-", p.made), conns: make(chan net.Conn), closed: make(chan struct{})}
+	p.open[l.name] = l
+	return l, nil
+}
+
+func (p *pipes) Dial(addr string) (net.Conn, error) {
+	p.mu.Lock()
+	l := p.open[addr]
+	p.mu.Unlock()
+	if l == nil {
+		return nil, fmt.Errorf("no listener %q", addr)
+	}
+	near, far := net.Pipe()
+	select {
+	case l.conns <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, fmt.Errorf("listener %q is closed", addr)
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr  { return l }
+func (l *pipeListener) Network() string { return "pipe" }
+func (l *pipeListener) String() string  { return l.name }
+
+// simulatedJob is one of some small jobs whose channels fill up. All vertices
+// may be rescaled.
+func simulatedJob(rnd *rand.Rand) (*job, []string) {
+	p := func() int { return 1 + rnd.IntN(4) }
+	any := func() graph.Partitioner {
+		return []graph.Partitioner{graph.Hash, graph.Rebalance, graph.Shuffle, graph.Global, graph.Rescale, graph.Custom}[rnd.IntN(6)]
+	}
+	// Flink's matrix knows no smaller cost either: records wait, the clock runs.
+	cost := operator.Params{Cost: int64(time.Millisecond) * int64(1+rnd.IntN(3))}
+	j := &job{}
+	switch rnd.IntN(4) {
+	case 0:
+		j.sequence("a", p(), source.Params{RecordSize: 60 + rnd.IntN(2000), Splits: 8, Keys: 50}).
+			op("sum", "keyed-sum", p(), operator.Params{StateSize: 8}).op("out", "verify-sink", p(), cost).
+			link("a", "sum", graph.Hash).link("sum", "out", any())
+		return j, []string{"a", "sum", "out"}
+	case 1:
+		j.sequence("a", p(), source.Params{RecordSize: 100, Splits: 8}).sequence("b", p(), source.Params{RecordSize: 300, Splits: 8, Rate: 400}).
+			op("co", "co-map", p(), operator.Params{}).op("mid", "map", p(), cost).op("out", "verify-sink", p(), operator.Params{}).
+			link("a", "co", graph.Hash).link("b", "co", any()).link("co", "mid", any()).link("mid", "out", any())
+		return j, []string{"a", "b", "co", "mid", "out"}
+	case 2:
+		j.sequence("a", p(), source.Params{RecordSize: 100, Splits: 8}).sequence("b", p(), source.Params{RecordSize: 200, Splits: 8}).
+			op("union", "map", p(), operator.Params{}).op("out", "verify-sink", p(), cost).
+			link("a", "union", any()).link("b", "union", any()).link("union", "out", graph.Hash)
+		return j, []string{"a", "b", "union", "out"}
+	default:
+		j.sequence("a", p(), source.Params{RecordSize: 80, Splits: 8}).sequence("rules", 1, source.Params{RecordSize: 60, Splits: 2, Rate: 50}).
+			op("process", "broadcast-map", p(), operator.Params{}).op("out", "verify-sink", p(), cost).
+			link("a", "process", any()).link("rules", "process", graph.Broadcast).link("process", "out", any())
+		return j, []string{"a", "process", "out"}
+	}
+}
+
+// TestSimulation runs small clusters in virtual time: random jobs under random
+// options, and a random series of rescales, deaths, freezes, failures, broken
+// storage and savepoints. Whatever happens, each record comes out exactly once,
+// the job ends, and nothing is left. SIMULATIONS=n for more than a few,
+// SIMULATION_SEED for one of them.
+func TestSimulation(t *testing.T) {
+	n, first := 25, rand.Uint64()>>1
+	if x, err := strconv.Atoi(os.Getenv("SIMULATIONS")); err == nil {
+		n = x
+	}
+	if x, err := strconv.ParseUint(os.Getenv("SIMULATION_SEED"), 10, 64); err == nil {
+		n, first = 1, x
+	}
+	for i := range n {
+		seed := first + uint64(i)
+		if !t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { simulate(t, rand.New(rand.NewPCG(seed, 1))) })
+		}) {
+			return
+		}
+	}
+}
+
+func simulate(t *testing.T, rnd *rand.Rand) {
+	ms := func(lo, hi int) time.Duration { return time.Duration(lo+rnd.IntN(hi-lo)) * time.Millisecond }
+	flip := func() bool { return rnd.IntN(2) == 0 }
+	opts := map[string]any{
+		"execution.checkpointing.interval":          ms(20, 200).String(),
+		"execution.checkpointing.unaligned.enabled": rnd.IntN(5) > 0,
+		"execution.checkpointing.unaligned.forced":  true,
+		"execution.checkpointing.timeout":           "10 s",
+		options.TolerableFailedCheckpoints.Key():    int64(1_000_000),
+		options.RestartFixedDelay.Key():             ms(1, 50).String(),
+		options.HeartbeatInterval.Key():             "50 ms",
+		options.HeartbeatTimeout.Key():              "500 ms",
+		keyR:                                        flip(),
+	}
+	opts[keyD] = opts[keyR].(bool) && rnd.IntN(3) > 0
+	if flip() {
+		opts["execution.checkpointing.aligned-checkpoint-timeout"] = ms(1, 100).String()
+	}
+	for k, v := range opts {
+		if s, ok := v.(string); ok {
+			if d, err := time.ParseDuration(s); err == nil {
+				opts[k] = fmt.Sprintf("%d ms", d.Milliseconds())
+			}
+		}
+	}
+	values, errs := options.Parse(opts)
+	for _, err := range errs {
+		t.Fatal(err)
+	}
+	j, vertices := simulatedJob(rnd)
+	log := timeline.New()
+	url := "mem://" + t.Name()
+	t.Cleanup(func() { storage.DropMemory(t.Name()) })
+	c, err := cluster.Start(cluster.Config{
+		Job: j.Job, Values: values, Workers: 3, Slots: 16, NetworkMemory: 8 << 20, BufferSize: 512 << rnd.IntN(4),
+		Network: task.NetworkConfig{Exclusive: rnd.IntN(3), Floating: 1 + rnd.IntN(4), MaxPerSub: 2 + rnd.IntN(4), Overdraft: rnd.IntN(3)},
+		Dir:     t.TempDir(), Storage: url, Timeline: log, Transport: &pipes{}, Seed: rnd.Uint64(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		c.Close()
+		if t.Failed() {
+			t.Logf("options %v", opts)
+			for _, n := range j.Nodes {
+				t.Logf("vertex %s: %s of %d %s", n.ID, n.Operator, n.Parallelism, n.Params)
+			}
+			for _, l := range j.Links {
+				t.Logf("edge %s -> %s: %s", l.From, l.To, l.Partitioner)
+			}
+			dump(t, log)
+		}
+	}()
+	over := func() bool {
+		select {
+		case <-c.Master().Done():
+			return true
+		default:
+			return false
+		}
+	}
+	for range 2 + rnd.IntN(6) {
+		time.Sleep(ms(1, 600))
+		if over() {
+			break
+		}
+		switch rnd.IntN(7) {
+		case 0, 1:
+			p := map[string]int{}
+			for _, v := range vertices {
+				if flip() {
+					p[v] = 1 + rnd.IntN(5)
+				}
+			}
+			err := c.Master().Rescale(t.Context(), p, func() {})
+			t.Logf("%v: rescale %v: %v", log.Now(), p, err)
+		case 2:
+			v := vertices[rnd.IntN(len(vertices))]
+			err := c.Master().FailTask(t.Context(), v, 0, "simulated", func() {})
+			t.Logf("%v: fail %s: %v", log.Now(), v, err)
+		case 3:
+			err := c.KillWorker(rnd.IntN(2), ms(0, 300), func() {})
+			t.Logf("%v: kill: %v", log.Now(), err)
+		case 4:
+			d := ms(10, 1500)
+			err := c.FreezeWorker(rnd.IntN(2), d, func() {})
+			t.Logf("%v: freeze for %v: %v", log.Now(), d, err)
+		case 5:
+			k, d := []string{"error", "slow", "full", "torn"}[rnd.IntN(4)], ms(10, 400)
+			err := c.FailStorage(k, d)
+			t.Logf("%v: storage %s for %v: %v", log.Now(), k, d, err)
+		case 6:
+			path, err := c.Master().Savepoint(t.Context(), false)
+			t.Logf("%v: savepoint %s: %v", log.Now(), path, err)
+		}
+	}
+	time.Sleep(ms(0, 1000))
+	c.Master().StopSources()
+	select {
+	case <-c.Master().Done():
+	case <-time.After(10 * time.Minute):
+		t.Fatal("the job does not end")
+	}
+	if err := c.Master().Err(); err != nil {
+		var pointwise interface{ Unsupported() }
+		if errors.As(err, &pointwise) {
+			return
+		}
+		t.Fatal(err)
+	}
+	res := finish(t, c)
+	var emitted int64
+	for _, n := range res.emitted {
+		emitted += int64(n)
+	}
+	res.exactly(t, emitted)
+	t.Logf("%v: %d records, %d events", log.Now(), emitted, len(log.Events()))
+}
