@@ -86,6 +86,22 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestNamedFiles: the files that the architecture page follows exist.
+func TestNamedFiles(t *testing.T) {
+	named := regexp.MustCompile("`([a-z_/]+\\.go)`").FindAllStringSubmatch(page(t, "ARCHITECTURE.md"), -1)
+	if len(named) < 20 {
+		t.Fatalf("only %d files named", len(named))
+	}
+	for _, m := range named {
+		if !slices.ContainsFunc([]string{"", "runtime", "harness/trial", "harness/target", "cmd/benchrun"}, func(dir string) bool {
+			_, err := os.Stat(filepath.Join(dir, m[1]))
+			return err == nil
+		}) {
+			t.Errorf("ARCHITECTURE.md names %s, which does not exist", m[1])
+		}
+	}
+}
+
 // TestNamedTests: each test that the pages name exists in the package that
 // they name with it.
 func TestNamedTests(t *testing.T) {
