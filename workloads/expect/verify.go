@@ -192,7 +192,7 @@ func (e *Expected) Compare(s *Seen) Verdict {
 
 // aggregateHash is what an aggregated record adds to the hash of identities.
 func aggregateHash(key, number uint64, value int64) uint64 {
-	return mix(mix(key) ^ mix(number+1) ^ uint64(value))
+	return mix(^mix(key) ^ mix(number+1) ^ uint64(value))
 }
 
 // aggregateValues is the part of a hash that the values of aggregates make,
