@@ -201,6 +201,7 @@ func simulate(t *testing.T, rnd *rand.Rand) {
 			return false
 		}
 	}
+	lost := 0
 	for range 2 + rnd.IntN(6) {
 		time.Sleep(ms(1, 600))
 		if over() {
@@ -225,6 +226,11 @@ func simulate(t *testing.T, rnd *rand.Rand) {
 			t.Logf("%v: kill: %v", log.Now(), err)
 		case 4:
 			d := ms(10, 1500)
+			if d > 400*time.Millisecond {
+				if lost++; lost > 2 { // one that is lost does not come back
+					continue
+				}
+			}
 			err := c.FreezeWorker(rnd.IntN(2), d, func() {})
 			t.Logf("%v: freeze for %v: %v", log.Now(), d, err)
 		case 5:

@@ -17,14 +17,22 @@ type Files struct {
 	folder string
 
 	mu   sync.Mutex
-	open map[string]storage.Reader
+	open map[string]*opening
 	refs int
+}
+
+// opening is a file that is open, or being opened: storage may be slow, and
+// those who want other files do not wait for it.
+type opening struct {
+	done chan struct{}
+	r    storage.Reader
+	err  error
 }
 
 // NewFiles reads from a checkpoint's folder. The caller holds the first
 // reference.
 func NewFiles(s storage.Store, folder string) *Files {
-	return &Files{store: s, folder: folder, open: map[string]storage.Reader{}, refs: 1}
+	return &Files{store: s, folder: folder, open: map[string]*opening{}, refs: 1}
 }
 
 // Retain adds a reference.
@@ -45,17 +53,31 @@ func (f *Files) Release() {
 	open := f.open
 	f.open = nil
 	f.mu.Unlock()
-	for _, r := range open {
-		r.Close()
+	for _, o := range open {
+		o.r.Close()
 	}
 }
 
 func (f *Files) reader(name string) (storage.Reader, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if r := f.open[name]; r != nil {
-		return r, nil
+	if o := f.open[name]; o != nil {
+		f.mu.Unlock()
+		<-o.done
+		return o.r, o.err
 	}
+	o := &opening{done: make(chan struct{})}
+	f.open[name] = o
+	f.mu.Unlock()
+	if o.r, o.err = f.openFile(name); o.err != nil {
+		f.mu.Lock()
+		delete(f.open, name) // the next one tries again
+		f.mu.Unlock()
+	}
+	close(o.done)
+	return o.r, o.err
+}
+
+func (f *Files) openFile(name string) (storage.Reader, error) {
 	path := f.folder + "/" + name
 	r, err := f.store.Open(path)
 	if err != nil {
@@ -70,7 +92,6 @@ func (f *Files) reader(name string) (storage.Reader, error) {
 		r.Close()
 		return nil, &snapshot.CorruptError{File: path, Reason: fmt.Sprintf("is no file of in-flight data of version %d", fileVersion)}
 	}
-	f.open[name] = r
 	return r, nil
 }
 

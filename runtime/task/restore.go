@@ -30,7 +30,7 @@ type listKey struct {
 }
 
 type redistributed struct {
-	once  sync.Once
+	done  chan struct{} // closed when it was loaded
 	mode  snapshot.ListMode
 	items [][][]byte // by new subtask
 	err   error
@@ -111,8 +111,12 @@ func (r *Restore) list(operator string, subtask, parallelism int, lists *state.L
 		}
 	}
 	for name := range names {
-		d := r.share(operator, name, parallelism)
-		d.once.Do(func() { d.load(r, name, states, parallelism) })
+		d, mine := r.share(operator, name, parallelism)
+		if mine {
+			d.load(r, name, states, parallelism)
+			close(d.done)
+		}
+		<-d.done
 		if d.err != nil {
 			return n, fmt.Errorf("list state %q of operator %s: %w", name, operator, d.err)
 		}
@@ -128,19 +132,20 @@ func (r *Restore) list(operator string, subtask, parallelism int, lists *state.L
 	return n, nil
 }
 
-func (r *Restore) share(operator, name string, parallelism int) *redistributed {
+// share finds what several subtasks need; mine tells the first one to load it.
+func (r *Restore) share(operator, name string, parallelism int) (d *redistributed, mine bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lists == nil {
 		r.lists = map[listKey]*redistributed{}
 	}
 	k := listKey{operator, name, parallelism}
-	d := r.lists[k]
-	if d == nil {
-		d = &redistributed{}
-		r.lists[k] = d
+	if d = r.lists[k]; d != nil {
+		return d, false
 	}
-	return d
+	d = &redistributed{done: make(chan struct{})}
+	r.lists[k] = d
+	return d, true
 }
 
 func (d *redistributed) load(r *Restore, name string, states []*snapshot.OperatorState, parallelism int) {
