@@ -169,7 +169,7 @@ func (m *Master) notify(id int64, completed bool, tasks []checkpoint.Task) {
 // finalize writes the metadata in the background.
 func (m *Master) finalize(x checkpoint.Finalize) {
 	meta := m.metadata(x)
-	m.settled[x.ID] = ids(x.Plan.Finished)
+	m.settled[x.ID] = m.results.finished(ids(x.Plan.Finished))
 	m.sizes[x.ID] = [2]int64{meta.InFlightBytes(), meta.StateBytes()}
 	m.background(func() {
 		err := snapshot.Write(m.cfg.Checkpoints, x.Folder, meta)

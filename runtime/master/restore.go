@@ -26,7 +26,7 @@ type Origin struct {
 // preparing is an execution whose checkpoint is being chosen and loaded.
 type preparing struct {
 	execution int
-	global    bool
+	vertices  []string
 	graph     *graph.Graph
 }
 
@@ -47,13 +47,17 @@ func (m *Master) beginFrom(o *Origin) {
 
 // prepare asks which checkpoint to restore; the answer goes on with load.
 func (m *Master) prepare(x scheduling.Prepare) {
-	g, err := m.cfg.Graph.Scale(x.Parallelism)
+	base := m.cfg.Graph
+	if !x.Global { // the other regions are as they were deployed
+		base = m.graph
+	}
+	g, err := base.Scale(x.Parallelism)
 	if err != nil {
 		m.schedule(scheduling.Prepared{Execution: x.Execution, Err: err, Fatal: true})
 		return
 	}
 	m.checkpoint(checkpoint.JobFailover{})
-	m.askRestore(&preparing{execution: x.Execution, global: x.Global, graph: g})
+	m.askRestore(&preparing{execution: x.Execution, vertices: x.Vertices, graph: g})
 }
 
 func (m *Master) askRestore(p *preparing) {
@@ -206,7 +210,7 @@ func (m *Master) ready(p *preparing, r *prepared) {
 		m.cfg.Timeline.Add(e)
 	}
 	m.deployedOnce = true
-	m.keepSettled(r)
+	m.keepSettled(r, p.vertices)
 	m.restored = r.id
 	m.restoring.Store(e.Bytes > 0)
 	m.schedule(scheduling.Prepared{Execution: p.execution})

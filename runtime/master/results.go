@@ -2,6 +2,7 @@ package master
 
 import (
 	"context"
+	"slices"
 
 	"benchrun/runtime/control"
 	"benchrun/runtime/task"
@@ -15,17 +16,34 @@ type results struct {
 	settled []control.Report
 }
 
-// keepSettled drops the reports that a restore makes untrue.
-func (m *Master) keepSettled(r *prepared) {
-	var keep []control.Report
+// keepSettled drops the reports that a restore of some vertices makes untrue.
+func (m *Master) keepSettled(r *prepared, vertices []string) {
+	settled := map[task.ID]bool{}
 	if r.meta != nil {
 		for _, id := range m.settled[r.id] {
-			keep = append(keep, m.results.reports[id]...)
-			keep = append(keep, m.results.of(id)...)
+			settled[id] = true
+		}
+	}
+	stays := func(id task.ID) bool { return settled[id] || !slices.Contains(vertices, id.Vertex) }
+	keep := slices.DeleteFunc(m.results.settled, func(x control.Report) bool { return !stays(x.Task) })
+	for id, reports := range m.results.reports {
+		if stays(id) {
+			keep = append(keep, reports...)
 		}
 	}
 	m.results.settled = keep
 	m.results.reports = map[task.ID][]control.Report{}
+}
+
+// finished adds those that had finished before the last restore: what the job
+// restores from now on builds on their results as well.
+func (r *results) finished(now []task.ID) []task.ID {
+	for _, x := range r.settled {
+		if !slices.Contains(now, x.Task) {
+			now = append(now, x.Task)
+		}
+	}
+	return now
 }
 
 // of finds settled reports of an attempt.

@@ -319,11 +319,7 @@ func (t *Task) TriggerCheckpoint(ev record.Event) {
 			closing()
 			return nil
 		}
-		if ev.Checkpoint <= t.handler.done {
-			return nil
-		}
-		t.handler.done = ev.Checkpoint
-		return t.trigger(&ev, false)
+		return t.handler.expect(&ev)
 	}, closing)
 	if !posted {
 		closing()
