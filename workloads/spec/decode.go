@@ -34,13 +34,7 @@ func (d *decoder) decode(root *node) *Workload {
 	d.root = root
 	d.w = &Workload{File: d.file, Dir: d.dir}
 	s := d.r.section(root, "")
-	if v := s.value("schema"); v == nil {
-		d.r.add(span{src: root.at.src}.problem("schema", "", "is missing", "the first line is: schema = 1"))
-	} else if x, ok := v.scalar.(int64); !ok {
-		s.fail("schema", "must be a whole number, not "+v.typeName(), "write schema = 1")
-	} else if x != 1 {
-		s.fail("schema", "this version reads schema 1", "")
-	}
+	s.schema()
 	d.w.Name = s.str("name", "")
 	switch {
 	case !s.has("name"):
@@ -83,7 +77,7 @@ func (d *decoder) run(n *node) {
 	d.w.Run.PrimaryGiven = s.has("primary")
 	d.w.Run.Primary = s.str("primary", def)
 	if !knownMetric(d.w.Run.Primary) {
-		s.fail("primary", "unknown metric", d.metricHint(d.w.Run.Primary))
+		s.fail("primary", "unknown metric", metricHint(d.w.Run.Primary))
 	}
 	s.close()
 }
@@ -344,18 +338,11 @@ func (d *decoder) thresholds(n *node) {
 				continue
 			}
 			if !knownMetric(m[1]) {
-				d.r.add(at.problem(s.full(cells), fmt.Sprintf("%q", text), fmt.Sprintf("there is no metric %q", m[1]), d.metricHint(m[1])))
+				d.r.add(at.problem(s.full(cells), fmt.Sprintf("%q", text), fmt.Sprintf("there is no metric %q", m[1]), metricHint(m[1])))
 			}
 			d.w.Thresholds = append(d.w.Thresholds, Threshold{Cells: cells, Text: strings.TrimSpace(text)})
 		}
 	}
-}
-
-func (d *decoder) metricHint(name string) string {
-	if near := options.Nearest(name, metricNames); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return "benchrun list metrics names them"
 }
 
 // vertexIDs lists the ids, sorted.

@@ -62,6 +62,21 @@ func (s *section) problem(key, message, hint string) Problem {
 	return at.problem(s.full(key), "", message, hint)
 }
 
+// schema reads the version of the format.
+func (s *section) schema() {
+	v := s.value("schema")
+	if v == nil {
+		s.r.add(span{src: s.n.at.src}.problem("schema", "", "is missing", "the first line is: schema = 1"))
+		return
+	}
+	switch x, ok := v.scalar.(int64); {
+	case !ok:
+		s.fail("schema", "must be a whole number, not "+v.typeName(), "write schema = 1")
+	case x != 1:
+		s.fail("schema", "this version reads schema 1", "")
+	}
+}
+
 // close reports unknown keys.
 func (s *section) close() {
 	if s.n == nil {
