@@ -50,6 +50,9 @@ type Build struct {
 	Path     string `json:"path"`
 	SHA256   string `json:"sha256"`
 	Revision string `json:"revision"`
+	// DelaysUs are slow-downs planted in this build's trials, in microseconds,
+	// by fault point of the engine: the gate's test of itself.
+	DelaysUs map[string]int64 `json:"delays_us,omitempty"`
 }
 
 // Settings are the flags of the run that a resumed run takes over. Nil or
@@ -86,6 +89,15 @@ type Plan struct {
 	Cells  []Cell `json:"cells"`
 	Trials int    `json:"trials"`
 	Order  []Slot `json:"order"`
+	// LeftOut lists the cells that the run's time had no room for.
+	LeftOut []LeftOut `json:"left_out,omitempty"`
+}
+
+// LeftOut is a cell that is planned no more, with the reason.
+type LeftOut struct {
+	Workload string `json:"workload"`
+	Cell     string `json:"cell"`
+	Reason   string `json:"reason"`
 }
 
 // Cell is one combination of a workload's matrix.

@@ -99,8 +99,12 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 	log := timeline.New()
 	stream := streamEvents(log, w)
 	sampled := sampleHost(log)
+	delays := map[string]time.Duration{}
+	for point, us := range r.DelaysUs {
+		delays[point] = time.Duration(us) * time.Microsecond
+	}
 	t := Execution{
-		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Keep: r.Keep, Log: log, Stderr: stderr,
+		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Keep: r.Keep, Delays: delays, Log: log, Stderr: stderr,
 		Phase: func(step string) { w.send(Message{Phase: step}) },
 	}.Run(ctx)
 	sampled()

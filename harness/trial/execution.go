@@ -24,7 +24,8 @@ type Execution struct {
 	Target   target.Target
 	Block    int
 	Folder   string
-	Keep     bool // the last checkpoints stay
+	Keep     bool                     // the last checkpoints stay
+	Delays   map[string]time.Duration // planted in the engine, by fault point
 	Log      *timeline.Log
 	Phase    func(step string) // called when a step begins; may be nil
 	Stderr   io.Writer         // for a person
@@ -108,7 +109,7 @@ func (e *execution) run(ctx context.Context) error {
 		e.windows = append(e.windows, Window{Name: result.StartFault, Kind: result.StartFault, T0: e.submitted})
 	}
 	job, err := e.Target.Start(ctx, target.Request{
-		Workload: e.Workload, Dir: e.Folder, Seed: plan.Seed(e.Workload.Run.Seed, e.Workload.Name, e.Block, "job"), Keep: e.Keep,
+		Workload: e.Workload, Dir: e.Folder, Seed: plan.Seed(e.Workload.Run.Seed, e.Workload.Name, e.Block, "job"), Keep: e.Keep, Delays: e.Delays,
 	}, e.Log)
 	if err != nil {
 		return e.failed(ctx, fmt.Errorf("starting the cluster and the job: %w", err))

@@ -27,6 +27,9 @@ type Request struct {
 	Order     int      `json:"order"`
 	Folder    string   `json:"folder"`         // for checkpoints, spill and output; exists and is empty
 	Keep      bool     `json:"keep,omitempty"` // leave the last checkpoints when the job ends
+	// DelaysUs slows fault points of the engine down, by their names: a known
+	// slow-down that the measuring must find.
+	DelaysUs map[string]int64 `json:"delays_us,omitempty"`
 }
 
 // Message is one line of the child's stdout. Exactly one field is set.

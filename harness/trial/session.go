@@ -22,7 +22,11 @@ import (
 var ErrRefused = errors.New("refused")
 
 // Build is one executable that is to run trials.
-type Build struct{ Name, Path string }
+type Build struct {
+	Name, Path string
+	// Delays slows fault points of the engine down in this build's trials.
+	Delays map[string]time.Duration
+}
 
 // Session is what a new run is made from.
 type Session struct {
@@ -128,7 +132,7 @@ func describe(p *plan.Plan, f *spec.File) (result.Workload, error) {
 func (s Session) builds() (map[string]result.Build, map[string]string, error) {
 	list := s.Builds
 	if len(list) == 0 {
-		list = []Build{{plan.DefaultBuild, s.Self}}
+		list = []Build{{Name: plan.DefaultBuild, Path: s.Self}}
 	}
 	builds, exes := map[string]result.Build{}, map[string]string{}
 	for _, b := range list {
@@ -143,10 +147,21 @@ func (s Session) builds() (map[string]result.Build, map[string]string, error) {
 		if _, twice := builds[b.Name]; twice {
 			return nil, nil, fmt.Errorf("%w: two builds are named %q", ErrRefused, b.Name)
 		}
-		builds[b.Name] = result.Build{Path: path, SHA256: sum}
+		builds[b.Name] = result.Build{Path: path, SHA256: sum, DelaysUs: microseconds(b.Delays)}
 		exes[b.Name] = path
 	}
 	return builds, exes, nil
+}
+
+func microseconds(delays map[string]time.Duration) map[string]int64 {
+	if len(delays) == 0 {
+		return nil
+	}
+	out := map[string]int64{}
+	for point, d := range delays {
+		out[point] = d.Microseconds()
+	}
+	return out
 }
 
 // EqualBuilds names two builds that are the same file, if there are.

@@ -35,6 +35,9 @@ type Config struct {
 	Transport     exchange.Network // nil: loopback
 	Seed          uint64
 	Keep          bool // the last checkpoints stay when the job ends
+	// Delays slow fault points of this process down, by their names: a
+	// slow-down that a trial of the measuring plants on purpose.
+	Delays map[string]time.Duration
 }
 
 // Cluster is a running embedded cluster.
@@ -43,6 +46,7 @@ type Cluster struct {
 	store   *storage.Faulty
 	m       *master.Master
 	closing sync.Once
+	unplant func() // takes the planted delays away
 
 	mu struct {
 		sync.Mutex
@@ -89,6 +93,10 @@ func Start(cfg Config) (*Cluster, error) {
 		Graph: g, Values: cfg.Values, Checkpoints: c.store, Timeline: cfg.Timeline, Origin: cfg.Timeline.Origin(),
 		Transport: cfg.Transport, Epoch: 1, Seed: cfg.Seed, Keep: cfg.Keep,
 	}); err != nil {
+		return nil, err
+	}
+	if c.unplant, err = plant(cfg.Delays); err != nil {
+		c.m.Close()
 		return nil, err
 	}
 	for range cfg.Workers {
@@ -281,6 +289,7 @@ func (c *Cluster) Close() error {
 		}
 		wg.Wait()
 		c.m.Close()
+		c.unplant()
 	})
 	return nil
 }

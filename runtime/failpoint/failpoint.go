@@ -5,6 +5,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Action is what an armed point does on a hit. A nil error means that
@@ -103,6 +104,15 @@ func Once(n int, err error) Action {
 		if hit == n {
 			return err
 		}
+		return nil
+	}
+}
+
+// Delay returns an action that holds every hit up for d: a slow-down whose
+// cause is known, for trials of the measuring itself.
+func Delay(d time.Duration) Action {
+	return func(int, string) error {
+		time.Sleep(d)
 		return nil
 	}
 }

@@ -36,7 +36,7 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 			Exclusive: w.Cluster.BuffersPerChannel, Floating: w.Cluster.FloatingBuffersPerGate,
 			MaxPerSub: w.Cluster.MaxBuffersPerChannel, Overdraft: w.Cluster.OverdraftBuffersPerGate,
 		},
-		Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep,
+		Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, Delays: r.Delays,
 	})
 	if err != nil {
 		return nil, err
