@@ -45,6 +45,8 @@ type Trial struct {
 	Options      map[string]any     `json:"options"`               // as read back from the running tasks
 	RecoveryPath string             `json:"recovery_path,omitempty"`
 	Resources    *Resources         `json:"resources,omitempty"`
+	HostBefore   *HostProbe         `json:"host_before,omitempty"`
+	HostAfter    *HostProbe         `json:"host_after,omitempty"`
 }
 
 // Key names the planned slot that a trial fills.
