@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
 
 	"benchrun/runtime/exchange"
 )
 
-// protocol is the first byte on a connection.
-const protocol = 1
+// protocol is the first byte on a connection. It counts up whenever a message
+// changes.
+const protocol = 2
 
 // Conn is one end of a connection.
 type Conn struct {
@@ -22,6 +25,8 @@ type Conn struct {
 
 	mu    sync.Mutex
 	queue []envelope
+	busy  bool // the writer has something that is not on the wire yet
+	idle  chan struct{}
 	err   error
 	wake  chan struct{}
 	done  sync.WaitGroup
@@ -34,7 +39,7 @@ type envelope struct{ M any }
 // given to receive, and the error that ends the connection to lost, once; both
 // are called from one goroutine. pause blocks while the owner is frozen.
 func NewConn(c net.Conn, pause func(), receive func(m any), lost func(error)) *Conn {
-	x := &Conn{conn: c, pause: pause, wake: make(chan struct{}, 1)}
+	x := &Conn{conn: c, pause: pause, wake: make(chan struct{}, 1), idle: make(chan struct{}, 1)}
 	x.done.Go(x.write)
 	x.done.Go(func() {
 		err := x.read(receive)
@@ -54,6 +59,34 @@ func (c *Conn) Send(m any) {
 	c.signal()
 }
 
+// report tells Flush that it may look again.
+func (c *Conn) report() {
+	select {
+	case c.idle <- struct{}{}:
+	default:
+	}
+}
+
+// Flush waits until all that was sent is with the kernel, the connection has
+// ended, or the time is over. One goroutine may call it.
+func (c *Conn) Flush(limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		err, rest := c.err, len(c.queue) > 0 || c.busy
+		c.mu.Unlock()
+		if err != nil || !rest {
+			return err
+		}
+		select {
+		case <-c.idle:
+		case <-timer.C:
+			return fmt.Errorf("control connection: %w", os.ErrDeadlineExceeded)
+		}
+	}
+}
+
 func (c *Conn) signal() {
 	select {
 	case c.wake <- struct{}{}:
@@ -70,6 +103,7 @@ func (c *Conn) write() {
 		c.mu.Lock()
 		batch, c.queue = c.queue, batch[:0]
 		stop := c.err != nil
+		c.busy = c.busy || len(batch) > 0
 		c.mu.Unlock()
 		if stop {
 			return
@@ -79,6 +113,10 @@ func (c *Conn) write() {
 				c.fail(err)
 				return
 			}
+			c.mu.Lock()
+			c.busy = false
+			c.mu.Unlock()
+			c.report()
 			<-c.wake
 			continue
 		}
@@ -114,7 +152,7 @@ func (c *Conn) read(receive func(m any)) error {
 }
 
 func lostError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 		return errors.New("control connection was closed by the other side")
 	}
 	return fmt.Errorf("control connection: %w", err)
@@ -129,6 +167,7 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 	c.conn.Close()
 	c.signal()
+	c.report()
 }
 
 // Close ends the connection at once and waits; with reset as if the process had

@@ -17,6 +17,7 @@ import (
 	"benchrun/runtime/graph"
 	"benchrun/runtime/record"
 	"benchrun/runtime/task"
+	"benchrun/runtime/timeline"
 )
 
 // side is one end and what came to it.
@@ -58,7 +59,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 	}
 	ev := record.Event{Kind: record.Barrier, Barrier: record.AlignedWithTimeout, Checkpoint: 5, Triggered: 9, Options: record.Options{Unaligned: true, Timeout: time.Second, Savepoint: true, Terminate: true, Drain: true}}
 	messages := []any{
-		Hello{Slots: 4, DataAddr: "127.0.0.1:1"}, Welcome{Epoch: 2, Worker: 1}, Heartbeat{},
+		Hello{Index: 3, Slots: 4, DataAddr: "127.0.0.1:1"}, Welcome{Epoch: 2, Worker: 1}, Heartbeat{},
 		Deploy{
 			Epoch: 2, Execution: 3, Graph: *g, Placement: [][]int{{0, 1}, {1, 0, -1}}, Addrs: map[int]string{0: "x"},
 			Options: map[string]any{"a": int64(1), "b": true, "c": "text", "d": 1.5}, Tasks: []TaskSpec{{id, 1}}, RestoreURL: "file:///x", RestoreFolder: "chk-1",
@@ -69,6 +70,11 @@ func TestMessagesRoundTrip(t *testing.T) {
 		Acknowledge{Task: id, Checkpoint: 5, State: []byte{2}}, Passed{id, 5}, Decline{Task: id, Checkpoint: 5, Reason: "r", Error: "e"}, Ended{id},
 		FromReader{id, []byte{3}}, ReaderGot{7, "e"}, Report{Task: id, Operator: "o", Data: note{"x"}},
 		InUse{Execution: 1, Options: map[string]any{"k": int64(1)}},
+		Attach{"worker-1", time.Millisecond}, Clock{1, time.Second}, Events{[]timeline.Event{timeline.Task(timeline.TaskState, "v", 1, 2)}, 3},
+		Leading{3, "127.0.0.1:1"}, JobEnded{3, "e"}, Told{Seq: 3, At: time.Second, Path: "p", Error: "e", Data: Load{Tasks: 3, Restoring: true}},
+		Rescale{map[string]int{"v": 3}}, FailSubtask{"v", 3, "why"}, TakeSavepoint{true}, EndSources{}, CancelJob{}, GetReports{}, GetOptions{},
+		GetLoad{true}, BreakStorage{"slow", time.Second}, Leave{}, Load{Tasks: 1}, Reports{[]Report{{Task: id, Operator: "o", Data: note{"x"}}}},
+		Options{map[string]any{"k": true}}, Ask{4, TakeSavepoint{true}},
 	}
 	for _, k := range kinds {
 		if !slices.ContainsFunc(messages, func(m any) bool { return reflect.TypeOf(m) == reflect.TypeOf(k) }) {
@@ -111,7 +117,7 @@ func TestForeignPeer(t *testing.T) {
 		bytes []byte
 		want  string
 	}{
-		"another version": {[]byte{protocol + 1}, "speaks protocol 2, not 1"},
+		"another version": {[]byte{protocol + 1}, "speaks protocol 3, not 2"},
 		"no gob":          {[]byte{protocol, 0xff, 0xff, 0xff}, "control connection"},
 		"nothing":         {nil, "closed by the other side"},
 		"half a message":  {[]byte{protocol, 20, 1, 2}, "closed by the other side"},

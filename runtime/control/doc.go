@@ -1,13 +1,26 @@
-// Package control is how master and workers talk: typed messages over one
-// connection a worker, in order in both directions.
+// Package control is how the processes of a cluster talk: typed messages over
+// TCP connections on the loopback interface, in order in both directions.
 //
-// Messages are values of the types in message.go, encoded by gob behind a
-// version byte each side sends first. Order is what protocols above rely on:
-// a trigger and an operator event that the master sends to one task arrive in
-// the order in which they were sent (the gateways of package source assume it).
+//	worker  -> master       Hello … (message.go): deployments, checkpoints, states
+//	process -> supervisor   Attach … (supervision.go): events, counters, requests
+//	worker  -> worker       result partitions; package exchange owns that protocol
+//
+// Messages are values of these types, encoded by gob behind a version byte that
+// each side sends first. Order is what protocols above rely on: a trigger and
+// an operator event that the master sends to one task arrive in the order in
+// which they were sent (the gateways of package source assume it).
 //
 // Send never blocks: messages wait in a queue, which is bounded by what one
 // execution of a job can have outstanding, and one goroutine writes them.
 // Every message of a master carries the epoch of its leadership; a worker
 // refuses an older one than it has seen.
+//
+// # Strangers
+//
+// Secure puts a handshake before every connection of a network, also before
+// those that carry data: both sides prove by HMAC-SHA256 over fresh numbers of
+// both that they know the cluster's secret, compared in constant time, and tell
+// their build. Who fails is refused with a *HandshakeError before a byte of
+// the protocols above is read. The secret is made for one cluster and does not
+// travel over the network.
 package control

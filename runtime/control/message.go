@@ -11,6 +11,7 @@ import (
 
 // Hello is a worker's first message.
 type Hello struct {
+	Index    int // that it would like to have; a worker that is new to the cluster has its place among its peers by it
 	Slots    int
 	DataAddr string // where other workers get result partitions
 }
@@ -159,6 +160,8 @@ type Report struct {
 var kinds = []any{
 	Hello{}, Welcome{}, Heartbeat{}, Deploy{}, Cancel{}, Trigger{}, Notify{}, ToReader{}, StopSources{}, FailTask{}, Forget{},
 	InUse{}, TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
+	Attach{}, Clock{}, Events{}, Leading{}, JobEnded{}, Ask{}, Told{}, Rescale{}, FailSubtask{}, TakeSavepoint{}, EndSources{},
+	CancelJob{}, GetReports{}, GetOptions{}, GetLoad{}, BreakStorage{}, Leave{}, Load{}, Reports{}, Options{},
 }
 
 func init() {

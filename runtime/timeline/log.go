@@ -1,7 +1,9 @@
 package timeline
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -43,7 +45,26 @@ func (l *Log) Now() time.Duration { return time.Since(l.origin) }
 // Add stamps an event with the current time, appends it and returns the stamp.
 func (l *Log) Add(e Event) time.Duration {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	e.T = time.Since(l.origin)
+	l.append(e)
+	return e.T
+}
+
+// Merge appends events of another process, which stamped them on this log's
+// clock, and counts what that process had to drop. They stand where they
+// arrived; see Sorted.
+func (l *Log) Merge(events []Event, dropped int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.dropped += dropped
+	for _, e := range events {
+		l.append(e)
+	}
+}
+
+// append needs the lock.
+func (l *Log) append(e Event) {
 	if len(l.mu.events) < l.limit {
 		l.mu.events = append(l.mu.events, e)
 	} else {
@@ -54,8 +75,14 @@ func (l *Log) Add(e Event) time.Duration {
 		close(l.mu.changed)
 		l.mu.changed = make(chan struct{})
 	}
-	l.mu.Unlock()
-	return e.T
+}
+
+// Sorted returns all events so far in the order of their stamps; those of one
+// writer with equal stamps stay in order.
+func (l *Log) Sorted() []Event {
+	events := slices.Clone(l.Events())
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.T, b.T) })
+	return events
 }
 
 // Len is the number of events so far.

@@ -1,0 +1,315 @@
+package control
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"benchrun/runtime/exchange"
+)
+
+// HandshakeTimeout bounds how long the other side may take to prove itself.
+const HandshakeTimeout = 5 * time.Second
+
+// SecretSize is the length of a secret in bytes.
+const SecretSize = 32
+
+// NewSecret makes a secret for one cluster.
+func NewSecret() []byte {
+	b := make([]byte, SecretSize)
+	rand.Read(b) // never fails
+	return b
+}
+
+// Refusal says why two sides do not talk.
+type Refusal string
+
+// The refusals.
+const (
+	BadProtocol Refusal = "protocol" // another version, or no peer of ours at all
+	BadSecret   Refusal = "secret"
+	BadBuild    Refusal = "build"
+)
+
+// HandshakeError is a connection that was refused, by this side or by the other.
+type HandshakeError struct {
+	Refusal Refusal
+	Detail  string
+}
+
+func (e *HandshakeError) Error() string { return fmt.Sprintf("handshake refused: %s", e.Detail) }
+
+// Secure puts a handshake in front of every connection of a network: both
+// sides prove that they know the secret, which itself does not travel, and
+// that they are of the same build. Connections that fail never reach who
+// accepts.
+func Secure(n exchange.Network, secret []byte, build string) exchange.Network {
+	return &secured{Network: n, secret: secret, build: sha256.Sum256([]byte(build))}
+}
+
+type secured struct {
+	exchange.Network
+	secret []byte
+	build  [sha256.Size]byte
+}
+
+// Handshake, all fields of fixed size:
+//
+//	dialler  -> acceptor   magic (4), protocol (1), nonce (16)
+//	acceptor -> dialler    magic (4), protocol (1), nonce (16), HMAC (32) over "accept", both nonces
+//	dialler  -> acceptor   HMAC (32) over "dial", both nonces, build; build (32)
+//	acceptor -> dialler    verdict (1), HMAC (32) over "verdict", both nonces, verdict, build; build (32)
+const (
+	secureMagic = "BRhs"
+	nonceSize   = 16
+	helloSize   = len(secureMagic) + 1 + nonceSize
+
+	verdictWelcome = 1
+	verdictBuild   = 2
+)
+
+var errBadMAC = &HandshakeError{BadSecret, "the other side does not know this cluster's secret"}
+
+func (s *secured) mac(role string, parts ...[]byte) []byte {
+	h := hmac.New(sha256.New, s.secret)
+	h.Write([]byte(role))
+	for _, p := range parts {
+		h.Write(p)
+	}
+	return h.Sum(nil)
+}
+
+func (s *secured) hello() []byte {
+	b := append([]byte(secureMagic), protocol)
+	nonce := make([]byte, nonceSize)
+	rand.Read(nonce)
+	return append(b, nonce...)
+}
+
+func checkHello(b []byte) (nonce []byte, err error) {
+	if string(b[:len(secureMagic)]) != secureMagic {
+		return nil, &HandshakeError{BadProtocol, "the other side is no part of a cluster: it begins otherwise"}
+	}
+	if v := b[len(secureMagic)]; v != protocol {
+		return nil, &HandshakeError{BadProtocol, fmt.Sprintf("the other side speaks protocol %d, not %d", v, protocol)}
+	}
+	return b[len(secureMagic)+1 : helloSize], nil
+}
+
+// dial is the dialler's half.
+func (s *secured) dial(c net.Conn) error {
+	mine := s.hello()
+	if _, err := c.Write(mine); err != nil {
+		return refusedBy(err)
+	}
+	theirs := make([]byte, helloSize+sha256.Size)
+	if n, err := io.ReadFull(c, theirs); err != nil {
+		if n > len(secureMagic) { // one of another version says no more than that
+			if _, err := checkHello(theirs); err != nil {
+				return err
+			}
+		}
+		return refusedBy(err)
+	}
+	sn, err := checkHello(theirs)
+	if err != nil {
+		return err
+	}
+	cn := mine[len(mine)-nonceSize:]
+	if !hmac.Equal(theirs[helloSize:], s.mac("accept", cn, sn)) {
+		return errBadMAC
+	}
+	if _, err := c.Write(append(s.mac("dial", cn, sn, s.build[:]), s.build[:]...)); err != nil {
+		return refusedBy(err)
+	}
+	verdict := make([]byte, 1+2*sha256.Size)
+	if _, err := io.ReadFull(c, verdict); err != nil {
+		return refusedBy(err)
+	}
+	build := verdict[1+sha256.Size:]
+	if !hmac.Equal(verdict[1:1+sha256.Size], s.mac("verdict", cn, sn, verdict[:1], build)) {
+		return errBadMAC
+	}
+	return s.sameBuild(build)
+}
+
+// accept is the acceptor's half.
+func (s *secured) accept(c net.Conn) error {
+	theirs := make([]byte, helloSize)
+	if _, err := io.ReadFull(c, theirs); err != nil {
+		return err
+	}
+	cn, err := checkHello(theirs)
+	if err != nil {
+		c.Write(s.hello()[:len(secureMagic)+1]) // so that another version can say what is wrong
+		return err
+	}
+	mine := s.hello()
+	sn := mine[len(mine)-nonceSize:]
+	if _, err := c.Write(append(mine, s.mac("accept", cn, sn)...)); err != nil {
+		return err
+	}
+	proof := make([]byte, 2*sha256.Size)
+	if _, err := io.ReadFull(c, proof); err != nil {
+		return err
+	}
+	build := proof[sha256.Size:]
+	if !hmac.Equal(proof[:sha256.Size], s.mac("dial", cn, sn, build)) {
+		return errBadMAC
+	}
+	err = s.sameBuild(build)
+	verdict := []byte{verdictWelcome}
+	if err != nil {
+		verdict[0] = verdictBuild
+	}
+	answer := append(append(verdict, s.mac("verdict", cn, sn, verdict, s.build[:])...), s.build[:]...)
+	if _, werr := c.Write(answer); err == nil {
+		err = werr
+	}
+	return err
+}
+
+func (s *secured) sameBuild(build []byte) error {
+	if hmac.Equal(build, s.build[:]) {
+		return nil
+	}
+	return &HandshakeError{BadBuild, fmt.Sprintf("the other side is build %x, this one is %x: all processes of a cluster must be of one build", build[:6], s.build[:6])}
+}
+
+// refusedBy words the end of a connection in the middle of a handshake.
+func refusedBy(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &HandshakeError{BadSecret, "the other side hung up: it knows another secret, or speaks another protocol"}
+	}
+	return fmt.Errorf("handshake: %w", err)
+}
+
+// Dial implements exchange.Network.
+func (s *secured) Dial(addr string) (net.Conn, error) {
+	c, err := s.Network.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := bounded(c, s.dial); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: %w", addr, err)
+	}
+	return c, nil
+}
+
+func bounded(c net.Conn, half func(net.Conn) error) error {
+	c.SetDeadline(time.Now().Add(HandshakeTimeout))
+	if err := half(c); err != nil {
+		return err
+	}
+	return c.SetDeadline(time.Time{})
+}
+
+// Listen implements exchange.Network.
+func (s *secured) Listen() (net.Listener, error) {
+	l, err := s.Network.Listen()
+	if err != nil {
+		return nil, err
+	}
+	x := &secureListener{Listener: l, s: s, proven: make(chan net.Conn), closed: make(chan struct{})}
+	x.mu.pending = map[net.Conn]bool{}
+	x.work.Go(x.acceptAll)
+	return x, nil
+}
+
+// maxPending bounds the connections that have yet to prove themselves.
+const maxPending = 256
+
+// secureListener proves connections side by side, so that one that says
+// nothing keeps no other waiting.
+type secureListener struct {
+	net.Listener
+	s      *secured
+	proven chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	work   sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		err     error // of the listener
+		pending map[net.Conn]bool
+	}
+}
+
+func (l *secureListener) acceptAll() {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			l.mu.Lock()
+			l.mu.err = err
+			l.mu.Unlock()
+			l.shut()
+			return
+		}
+		l.mu.Lock()
+		full := len(l.mu.pending) >= maxPending
+		if !full {
+			l.mu.pending[c] = true
+		}
+		l.mu.Unlock()
+		if full {
+			c.Close()
+			continue
+		}
+		l.work.Go(func() { l.prove(c) })
+	}
+}
+
+func (l *secureListener) prove(c net.Conn) {
+	err := bounded(c, l.s.accept)
+	l.mu.Lock()
+	delete(l.mu.pending, c)
+	l.mu.Unlock()
+	if err == nil {
+		select {
+		case l.proven <- c:
+			return
+		case <-l.closed:
+		}
+	}
+	c.Close()
+}
+
+// Accept gives connections that have proven themselves.
+func (l *secureListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.proven:
+		return c, nil
+	case <-l.closed:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.mu.err != nil {
+			return nil, l.mu.err
+		}
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *secureListener) shut() {
+	l.once.Do(func() { close(l.closed) })
+	l.mu.Lock()
+	for c := range l.mu.pending {
+		c.Close()
+	}
+	l.mu.Unlock()
+}
+
+// Close ends the listener and the handshakes, and waits for them.
+func (l *secureListener) Close() error {
+	err := l.Listener.Close()
+	l.shut()
+	l.work.Wait()
+	return err
+}

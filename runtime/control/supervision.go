@@ -1,0 +1,110 @@
+package control
+
+import (
+	"time"
+
+	"benchrun/runtime/timeline"
+)
+
+// What the processes of a cluster and the one that supervises them tell each
+// other: one connection a process, from the process to its supervisor.
+
+// Attach is the first message of a process.
+type Attach struct {
+	Name string // that the supervisor gave it
+	// Bound is how far its stamps may be off on the supervisor's clock; 0 where
+	// both read the same one.
+	Bound time.Duration
+}
+
+// Clock asks for the supervisor's time, and is the answer with At filled in.
+type Clock struct {
+	Seq uint64
+	At  time.Duration
+}
+
+// Events are what happened in the process, in order, on the supervisor's clock.
+type Events struct {
+	Events  []timeline.Event
+	Dropped int // that its own log had no room for, since the message before
+}
+
+// Leading tells that a master has taken over and where workers find it.
+type Leading struct {
+	Epoch int64
+	Addr  string
+}
+
+// JobEnded tells how.
+type JobEnded struct {
+	Epoch int64
+	Error string // empty: it has finished
+}
+
+// Ask is a request of the supervisor; Told answers it. What is one of the types
+// below.
+type Ask struct {
+	Seq  uint64
+	What any
+}
+
+// Told answers an Ask.
+type Told struct {
+	Seq   uint64
+	At    time.Duration // when it was carried out; None where that means nothing
+	Path  string        // of a savepoint
+	Error string
+	Data  any // Load, Reports, Options
+}
+
+// Requests to a master.
+type (
+	// Rescale asks for another parallelism, by vertex.
+	Rescale struct{ Parallelism map[string]int }
+	// FailSubtask makes the current attempt of a subtask throw.
+	FailSubtask struct {
+		Vertex  string
+		Subtask int
+		Reason  string
+	}
+	// TakeSavepoint takes one; with Stop the job ends after it.
+	TakeSavepoint struct{ Stop bool }
+	// EndSources lets unbounded sources end.
+	EndSources struct{}
+	// CancelJob ends the job.
+	CancelJob struct{}
+	// GetReports asks for what operators reported at the end.
+	GetReports struct{}
+	// GetOptions asks for the options that the tasks run with.
+	GetOptions struct{}
+)
+
+// Requests to any process.
+type (
+	// GetLoad asks for counters.
+	GetLoad struct{ Queued bool }
+	// BreakStorage makes checkpoint storage misbehave, as this process sees it.
+	BreakStorage struct {
+		Kind string
+		For  time.Duration
+	}
+	// Leave asks a process to stop in order.
+	Leave struct{}
+)
+
+// Load is a look at counters that no event carries.
+type Load struct {
+	Tasks       int
+	SinkRecords int64
+	QueuedBytes int64
+	Restored    int64 // in-flight bytes that running tasks had to restore
+	Drained     int64 // of those, processed
+	NetBytes    int64
+	Restoring   bool // of a master: an execution with in-flight data to restore is coming up
+}
+
+// Reports answers GetReports.
+type Reports struct{ Reports []Report }
+
+// Options answers GetOptions.
+type Options struct{ Options map[string]any }
