@@ -61,6 +61,10 @@ func (r *jsonReporter) Phase(step string) {
 
 func (r *jsonReporter) End(t *result.Trial) { r.send("trial", map[string]any{"line": t}) }
 
+func (r *jsonReporter) LeftOut(cells []result.LeftOut, of int) {
+	r.send("left-out", map[string]any{"cells": cells, "trials": of})
+}
+
 func (r *jsonReporter) finish(l *result.Loaded, code result.Exit, reasons []string, report string) {
 	for _, w := range l.Warnings {
 		fmt.Fprintln(r.stderr, "warning:", w)
@@ -88,7 +92,7 @@ type textReporter struct {
 	n, of   int
 	done    int
 	wall    time.Duration
-	samples map[string][]float64 // workload/cell -> primary metric
+	samples map[string][]float64 // workload/cell@build -> primary metric
 	width   int                  // of the bar on screen
 }
 
@@ -112,10 +116,21 @@ func (r *textReporter) Phase(step string) {
 	r.draw()
 }
 
+func (r *textReporter) LeftOut(cells []result.LeftOut, of int) {
+	if r.quiet {
+		return
+	}
+	r.clear()
+	for _, c := range cells {
+		fmt.Fprintf(r.stderr, "left out: %s %s: %s\n", c.Workload, c.Cell, c.Reason)
+	}
+	r.of = of
+}
+
 func (r *textReporter) End(t *result.Trial) {
 	r.done++
 	r.wall += time.Duration(t.WallS * float64(time.Second))
-	key := t.Workload + "/" + t.Cell
+	key := t.Workload + "/" + t.Cell + "@" + t.Build
 	metric := r.primary[t.Workload]
 	v, ok := t.Metrics[metric]
 	if ok && !t.Warmup {
@@ -167,7 +182,7 @@ func (r *textReporter) draw() {
 		line += " ETA " + options.FormatDuration(left.Round(time.Second))
 	}
 	line += "  " + r.name() + ": " + r.step
-	if xs := r.samples[r.slot.Workload+"/"+r.slot.Cell]; len(xs) > 0 {
+	if xs := r.samples[r.slot.Workload+"/"+r.slot.Cell+"@"+r.slot.Build]; len(xs) > 0 {
 		metric := r.primary[r.slot.Workload]
 		line += fmt.Sprintf("  median %s %s", metric, quantity(metric, median(xs)))
 	}

@@ -56,6 +56,9 @@ func (p *Plan) Estimate() Estimate {
 	return e
 }
 
+// TrialTime estimates what one trial of a cell takes.
+func TrialTime(w *spec.Workload) time.Duration { return trialTime(w) }
+
 // trialTime walks the scenario.
 func trialTime(w *spec.Workload) time.Duration {
 	interval := options.CheckpointInterval.Get(w.Options)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"benchrun/harness/plan"
+	"benchrun/harness/probe"
 	"benchrun/harness/result"
 	"benchrun/workloads/spec"
 )
@@ -15,6 +17,9 @@ var ErrRunTimeout = errors.New("the run's --timeout passed")
 
 // ErrInterrupted is the cause when a person stops a run.
 var ErrInterrupted = errors.New("interrupted")
+
+// ErrBudget means that not even one cell fits into the time of a run.
+var ErrBudget = errors.New("the budget is too small")
 
 // Campaign runs trials of a plan one after the other, in a run folder.
 type Campaign struct {
@@ -28,7 +33,12 @@ type Campaign struct {
 	Before  int                   // trials that the folder holds already
 	Keep    bool
 	Timeout time.Duration // of all slots together; 0: none
-	Watch   Watcher       // may be nil
+	// Budget is the time for all slots together, 0: none. Once the warm-ups have
+	// shown what a trial takes, the cells that do not fit leave the plan.
+	Budget time.Duration
+	Watch  Watcher // may be nil
+
+	walls map[result.Slot]time.Duration // of trials so far, without block
 }
 
 // Watcher is told how a campaign goes on. It is called from one goroutine at a
@@ -37,6 +47,7 @@ type Watcher interface {
 	Begin(s result.Slot, trial string, n, of int) // n from 1
 	Phase(step string)
 	End(t *result.Trial)
+	LeftOut(cells []result.LeftOut, of int) // that the budget has no room for
 }
 
 // Execute runs the slots. A slot that ctx or the run's time cuts off gets an
@@ -68,10 +79,19 @@ func (c *Campaign) Execute(ctx context.Context) error {
 
 func (c *Campaign) all(ctx context.Context) error {
 	runner := &Runner{Folder: c.Folder, Keep: c.Keep}
-	for i, s := range c.Slots {
+	began, fitted := time.Now(), c.Budget == 0
+	var host *result.HostProbe // after the trial before
+	for i := 0; i < len(c.Slots); i++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if !fitted && !c.Slots[i].Warmup {
+			fitted = true
+			if err := c.fit(i, c.Budget-time.Since(began)); err != nil {
+				return err
+			}
+		}
+		s := c.Slots[i]
 		n := c.Before + i + 1
 		task, err := c.task(s, n)
 		if err != nil {
@@ -81,21 +101,65 @@ func (c *Campaign) all(ctx context.Context) error {
 		if c.Watch != nil {
 			c.Watch.Begin(s, task.Request.Trial, i+1, len(c.Slots))
 		}
+		if host == nil {
+			host = probe.Quick()
+		}
 		t, err := runner.Run(ctx, task)
 		if err != nil {
 			return err
 		}
+		t.HostBefore, t.HostAfter = host, probe.Quick()
+		host = t.HostAfter
 		if err := c.Folder.AppendTrial(t); err != nil {
 			return err
 		}
 		if c.Watch != nil {
 			c.Watch.End(t)
 		}
+		c.keepTime(s, t)
 		if err := c.learn(s.Build, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keepTime remembers what a trial took.
+func (c *Campaign) keepTime(s result.Slot, t *result.Trial) {
+	if c.walls == nil {
+		c.walls = map[result.Slot]time.Duration{}
+	}
+	key := result.Slot{Workload: s.Workload, Cell: s.Cell}
+	c.walls[key] = max(c.walls[key], time.Duration(t.WallS*float64(time.Second)))
+}
+
+// fit makes the slots from the i-th on fit into the time that is left, and
+// writes down what is left out.
+func (c *Campaign) fit(i int, left time.Duration) error {
+	cost := func(s result.Slot) time.Duration {
+		if d, ok := c.walls[result.Slot{Workload: s.Workload, Cell: s.Cell}]; ok {
+			return d
+		}
+		if f := c.Files[s.Workload]; f != nil {
+			if w, err := f.Resolve(s.Cell); err == nil {
+				return plan.TrialTime(w)
+			}
+		}
+		return 0
+	}
+	kept, out, err := plan.Fit(c.Run.Plan.Cells, c.Slots[i:], cost, left)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBudget, err)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	c.Slots = append(c.Slots[:i:i], kept...)
+	c.Run.Plan.Order, c.Run.Plan.Trials, c.Run.Plan.LeftOut = c.Slots, len(c.Slots), out
+	if c.Watch != nil {
+		c.Watch.LeftOut(out, len(c.Slots))
+	}
+	return c.Folder.WriteRun(c.Run)
 }
 
 func (c *Campaign) task(s result.Slot, n int) (Task, error) {

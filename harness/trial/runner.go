@@ -69,7 +69,7 @@ func (r *Runner) Run(ctx context.Context, task Task) (*result.Trial, error) {
 	}
 	defer events.Close()
 
-	c := &child{task: task, log: log, events: bufio.NewWriterSize(events, 64<<10), notify: r.Notify, grace: r.Grace}
+	c := &child{task: task, log: log, events: bufio.NewWriterSize(events, 64<<10), notify: r.Notify, grace: r.Grace, broken: make(chan struct{})}
 	if c.grace == 0 {
 		c.grace = DefaultGrace
 	}
@@ -135,7 +135,8 @@ type child struct {
 	hello    *Hello
 	trial    *result.Trial
 	refused  string
-	writeErr error
+	writeErr error         // of the events' file
+	broken   chan struct{} // closed with the first writeErr
 }
 
 func (c *child) run(ctx context.Context) (*result.Trial, error) {
@@ -217,6 +218,7 @@ func (c *child) await(ctx context.Context, read <-chan struct{}, stdin io.Closer
 		return nil
 	case <-overdue.C:
 		return errOverdue
+	case <-c.broken: // a trial without its timeline is worth nothing
 	case <-ctx.Done():
 	}
 	stdin.Close() // asks the child to stop
@@ -226,7 +228,7 @@ func (c *child) await(ctx context.Context, read <-chan struct{}, stdin io.Closer
 	case <-read:
 	case <-grace.C:
 	}
-	return context.Cause(ctx)
+	return context.Cause(ctx) // nil if the events could not be written
 }
 
 // read takes the child's messages.
@@ -258,6 +260,7 @@ func (c *child) message(line []byte) {
 		}
 		if err != nil && c.writeErr == nil {
 			c.writeErr = err
+			close(c.broken)
 		}
 		return
 	case m.Hello != nil:

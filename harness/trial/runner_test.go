@@ -43,6 +43,11 @@ func TestMain(m *testing.M) {
 		targets = Targets{}
 	case "chatter":
 		fmt.Println("this is no message")
+	case "talks-on":
+		fmt.Println(`{"hello":{"protocol":1,"revision":"x"}}`)
+		for {
+			fmt.Println(`{"event":{"t_us":1,"kind":"throughput"}}`)
+		}
 	case "other-protocol":
 		fmt.Println(`{"hello":{"protocol":99,"revision":"x"}}`)
 		os.Exit(0)

@@ -1,0 +1,138 @@
+package trial
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"benchrun/harness/plan"
+	"benchrun/harness/probe"
+	"benchrun/harness/result"
+	"benchrun/workloads/spec"
+)
+
+// Resume continues a run.
+type Resume struct {
+	Dir         string
+	Self        string // this executable
+	Force       bool   // although the executable or the machine is another one
+	RetryFailed bool   // also trials that failed, timed out or were misconfigured
+}
+
+// Begin opens the run folder and makes the campaign of what is missing.
+func (r Resume) Begin() (*Campaign, error) {
+	c, loaded, err := reopen(r.Dir, r.Self, r.Force)
+	if err != nil {
+		return nil, err
+	}
+	c.Slots = r.slots(loaded)
+	return c, nil
+}
+
+// Extend adds blocks to cells of a run that has been measured, so that a second
+// look rests on more than the first.
+type Extend struct {
+	Dir    string
+	Self   string // this executable
+	Cells  []result.Cell
+	Blocks int
+	Force  bool // although an executable or the machine is another one
+}
+
+// Begin opens the run folder and makes the campaign of the new blocks. The
+// plan of the run grows by them when the campaign is executed.
+func (x Extend) Begin() (*Campaign, error) {
+	c, loaded, err := reopen(x.Dir, x.Self, x.Force)
+	if err != nil {
+		return nil, err
+	}
+	if len(loaded.Missing) > 0 {
+		c.Folder.Close()
+		return nil, fmt.Errorf("%w: %d planned trials are missing; go on with the run first: benchrun run --resume %s", ErrRefused, len(loaded.Missing), x.Dir)
+	}
+	c.Slots = plan.More(c.Run, x.Cells, func(workload string) uint64 { return c.Files[workload].Run.Seed }, x.Blocks)
+	c.Run.Plan.Order = append(c.Run.Plan.Order, c.Slots...)
+	c.Run.Plan.Trials = len(c.Run.Plan.Order)
+	return c, nil
+}
+
+// reopen opens the folder of a run with all that its trials need. The campaign
+// has no slots yet.
+func reopen(dir, self string, force bool) (*Campaign, *result.Loaded, error) {
+	loaded, err := result.Load(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	run := &loaded.Run
+	exes := map[string]string{}
+	for name, b := range run.Builds {
+		path := b.Path
+		if name == plan.DefaultBuild && run.BaseBuild == "" {
+			path = self
+		}
+		sum, err := HashFile(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: build %s: %w", ErrRefused, name, err)
+		}
+		if sum != b.SHA256 && !force {
+			return nil, nil, fmt.Errorf("%w: the build %s (%s) is another binary than the one that began the run; its trials would not be comparable. --force runs them all the same", ErrRefused, name, path)
+		}
+		exes[name] = path
+	}
+	if why, same := probe.Same(run.Machine, probe.Machine()); !same && !force {
+		return nil, nil, fmt.Errorf("%w: the run began on another machine (%s). --force runs the rest here all the same", ErrRefused, why)
+	}
+	files := map[string]*spec.File{}
+	for _, w := range run.Workloads {
+		f, err := spec.Parse(w.File, w.Dir, []byte(w.Text), Overrides(run.Settings, run.Overrides))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: the workload %s as the run began with it: %w", ErrRefused, w.Name, err)
+		}
+		files[w.Name] = f
+	}
+	folder, err := result.Open(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err := sweep(folder, loaded); err != nil {
+		folder.Close()
+		return nil, nil, err
+	}
+	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Before: len(loaded.Lines)}, loaded, nil
+}
+
+// sweep removes the temporary folders of trials that were cut off: they run
+// again, under new ids.
+func sweep(folder *result.Folder, l *result.Loaded) error {
+	entries, err := os.ReadDir(folder.Path("tmp"))
+	if err != nil {
+		return fmt.Errorf("temporary folders: %w", err)
+	}
+	for _, e := range entries {
+		ended := slices.ContainsFunc(l.Lines, func(t result.Trial) bool { return t.Trial == e.Name() && t.Outcome != result.TrialInterrupted })
+		if ended {
+			continue
+		}
+		if err := os.RemoveAll(folder.Path("tmp", e.Name())); err != nil {
+			return fmt.Errorf("temporary folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// slots lists what is to run, in the order of the plan.
+func (r Resume) slots(l *result.Loaded) []result.Slot {
+	want := map[result.Slot]bool{}
+	for _, s := range l.Missing {
+		want[s] = true
+	}
+	if r.RetryFailed {
+		for _, t := range l.Trials {
+			switch t.Outcome {
+			case result.Failed, result.Timeout, result.Misconfigured:
+				want[t.Key()] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(l.Run.Plan.Order), func(s result.Slot) bool { return !want[s] })
+}
