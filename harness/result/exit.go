@@ -65,6 +65,11 @@ func (l *Loaded) Exit(missing Exit) (Exit, []string) {
 			say(ExitFailed, "%s: %s: %s", where, t.Outcome, t.Reason)
 		}
 	}
+	for _, u := range l.Unusable {
+		if len(l.Missing) > 0 && (u.slot == nil || slices.Contains(l.Missing, *u.slot)) {
+			say(ExitFailed, "%s", u)
+		}
+	}
 	if unsupported > 0 && measured == 0 {
 		say(ExitFailed, "nothing was measured: every cell is unsupported")
 	}
