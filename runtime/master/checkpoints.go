@@ -170,9 +170,17 @@ func (m *Master) notify(id int64, completed bool, tasks []checkpoint.Task) {
 func (m *Master) finalize(x checkpoint.Finalize) {
 	meta := m.metadata(x)
 	m.settled[x.ID] = m.results.finished(ids(x.Plan.Finished))
+	var resultsErr error
+	meta.Results, resultsErr = m.encodeResults(m.settled[x.ID])
 	m.sizes[x.ID] = [2]int64{meta.InFlightBytes(), meta.StateBytes()}
 	m.background(func() {
-		err := snapshot.Write(m.cfg.Checkpoints, x.Folder, meta)
+		err := resultsErr
+		if err == nil && m.cfg.Leads != nil {
+			err = m.cfg.Leads()
+		}
+		if err == nil {
+			err = snapshot.Write(m.cfg.Checkpoints, x.Folder, meta)
+		}
 		m.post(func() {
 			if err != nil {
 				m.checkpoint(checkpoint.FinalizeFailed{ID: x.ID, Err: err, UnknownOutcome: snapshot.IsUnknownOutcome(err)})
@@ -185,7 +193,7 @@ func (m *Master) finalize(x checkpoint.Finalize) {
 
 func (m *Master) metadata(x checkpoint.Finalize) *snapshot.Metadata {
 	meta := &snapshot.Metadata{
-		Checkpoint: x.ID, Savepoint: x.Savepoint, Unaligned: x.Unaligned,
+		Checkpoint: x.ID, Savepoint: x.Savepoint, Unaligned: x.Unaligned, Epoch: m.cfg.Epoch,
 		TriggeredUnixNano: m.cfg.Origin.Add(x.Triggered).UnixNano(), Coordinators: x.Coordinators,
 	}
 	fully := map[string]bool{}
@@ -198,6 +206,7 @@ func (m *Master) metadata(x checkpoint.Finalize) *snapshot.Metadata {
 		s := snapshot.VertexState{ID: v.ID, Parallelism: v.Parallelism, MaxParallelism: v.MaxParallelism, FullyFinished: fully[v.ID]}
 		for _, op := range v.Operators {
 			s.Operators = append(s.Operators, op.ID)
+			s.Kinds = append(s.Kinds, op.Operator)
 		}
 		at[v.ID] = i
 		meta.Vertices = append(meta.Vertices, s)

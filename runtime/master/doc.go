@@ -9,6 +9,7 @@
 // The loop owns all state of the package. Public methods post an event and, if
 // they have an answer, wait for it outside of the loop.
 //
+//	takeover.go     starting a job, also one that another master has run before
 //	workers.go      connections, heartbeats, loss
 //	deploy.go       effects of the scheduler
 //	restore.go      choosing, checking and assigning the checkpoint to restore

@@ -31,8 +31,12 @@ type Config struct {
 	Origin      time.Time // of the cluster's clock
 	Transport   exchange.Network
 	Epoch       int64
-	Seed        uint64
-	Keep        bool // completed checkpoints stay when the job ends
+	// Leads tells whether this master still leads; it is asked before a
+	// checkpoint is completed. nil: there can be no other.
+	Leads   func() error
+	FirstID int64 // of its first checkpoint; <= 0: 1
+	Seed    uint64
+	Keep    bool // completed checkpoints stay when the job ends
 }
 
 // Master runs one job.
@@ -63,7 +67,7 @@ type Master struct {
 	scheduler    *scheduling.Scheduler
 	coord        *checkpoint.Coordinator
 	workers      map[scheduling.Worker]*workerConn
-	nextIndex    int
+	joined       map[int]bool // indices of workers, used once
 	tasks        map[task.ID]*execution
 	live         map[string][]*execution // newest attempt by vertex and subtask
 	started      time.Duration
@@ -79,6 +83,7 @@ type Master struct {
 	results      results
 	timers       [2]*time.Timer // of the scheduler and of the coordinator
 	origin       *Origin
+	waiting      *waiting // the job has yet to be submitted
 	deployedOnce bool
 	restored     int64              // checkpoint that the newest execution began from
 	sizes        map[int64][2]int64 // of checkpoints being finalized: in flight, state
@@ -106,7 +111,7 @@ func New(cfg Config) (*Master, error) {
 	}
 	m := &Master{
 		cfg: cfg, listener: l, loopDone: make(chan struct{}), done: make(chan struct{}), graph: cfg.Graph,
-		workers: map[scheduling.Worker]*workerConn{}, tasks: map[task.ID]*execution{}, live: map[string][]*execution{},
+		workers: map[scheduling.Worker]*workerConn{}, joined: map[int]bool{}, tasks: map[task.ID]*execution{}, live: map[string][]*execution{},
 		replies: map[uint64]func(string, error){}, restores: map[uint64]*preparing{}, prepared: map[int]*prepared{},
 		sizes: map[int64][2]int64{}, settled: map[int64][]task.ID{}, token: snapshot.SavepointToken(), options: cfg.Values.Map(),
 	}
@@ -115,7 +120,7 @@ func New(cfg Config) (*Master, error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mail.wake = make(chan struct{}, 1)
 	m.scheduler = scheduling.New(schedulerConfig(cfg))
-	m.coord = checkpoint.New(coordinatorConfig(cfg.Values))
+	m.coord = checkpoint.New(coordinatorConfig(cfg))
 	for i := range m.timers {
 		m.timers[i] = time.AfterFunc(time.Hour, func() { m.timerFired(i) })
 		m.timers[i].Stop()
@@ -223,17 +228,9 @@ func (m *Master) timerFired(i int) {
 	})
 }
 
-// Submit starts the job once the workers are there. restore is a checkpoint to
-// begin from, or nil.
-func (m *Master) Submit(restore *Origin) {
-	m.post(func() {
-		m.started = m.now()
-		if restore != nil {
-			m.beginFrom(restore)
-		}
-		m.schedule(scheduling.Submit{})
-	})
-}
+// Submit starts the job with the workers that are there. restore is a
+// checkpoint to begin from, or nil.
+func (m *Master) Submit(restore *Origin) { m.Begin(Start{Origin: restore}) }
 
 // ask posts a request and waits for its answer.
 func (m *Master) ask(ctx context.Context, fn func(token uint64)) (path string, err error) {
@@ -415,6 +412,9 @@ func (m *Master) Close() {
 	for _, t := range m.timers {
 		t.Stop()
 	}
+	if m.waiting != nil {
+		m.waiting.timer.Stop()
+	}
 	m.work.Wait()
 }
 
@@ -427,6 +427,10 @@ func (m *Master) jobEvent(state string, err error) {
 	m.cfg.Timeline.Add(e)
 }
 
+// attemptsPerEpoch keeps the attempts of a master above those of the one
+// before, which nobody can ask how many there were.
+const attemptsPerEpoch = 1000
+
 func schedulerConfig(cfg Config) scheduling.Config {
 	v := cfg.Values
 	c := scheduling.Config{
@@ -434,7 +438,8 @@ func schedulerConfig(cfg Config) scheduling.Config {
 		SubmissionStabilization: options.SubmissionStabilization.Get(v), Cooldown: options.SchedulerCooldown.Get(v),
 		Stabilization: options.SchedulerStabilization.Get(v), MaxDelay: options.RescaleMaxDelay.Get(v),
 		MaxCheckpointFailures: int(options.RescaleMaxCheckpointFailures.Get(v)), Seed: cfg.Seed,
-		Restart: restartConfig(v),
+		FirstAttempt: int(max(cfg.Epoch-1, 0)) * attemptsPerEpoch,
+		Restart:      restartConfig(v),
 	}
 	g := cfg.Graph
 	for i := range g.Vertices {
@@ -466,8 +471,10 @@ func restartConfig(v options.Values) scheduling.RestartConfig {
 	return c
 }
 
-func coordinatorConfig(v options.Values) checkpoint.Config {
+func coordinatorConfig(cfg Config) checkpoint.Config {
+	v := cfg.Values
 	c := checkpoint.Config{
+		FirstID:  cfg.FirstID,
 		Interval: options.CheckpointInterval.Get(v), Timeout: options.CheckpointTimeout.Get(v), MinPause: options.CheckpointMinPause.Get(v),
 		MaxConcurrent: int(options.MaxConcurrentCheckpoints.Get(v)), TolerableFailures: int(options.TolerableFailedCheckpoints.Get(v)),
 		Retained: int(options.NumRetained.Get(v)), Unaligned: options.UnalignedEnabled.Get(v), AlignedTimeout: options.AlignedTimeout.Get(v),

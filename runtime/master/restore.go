@@ -156,21 +156,24 @@ func fits(meta *snapshot.Metadata, g *graph.Graph, ignoreUnclaimed bool) error {
 	bad := func(format string, a ...any) error {
 		return &MismatchError{meta.Checkpoint, fmt.Sprintf(format, a...)}
 	}
-	known := map[string]*graph.Vertex{}
+	known, kinds := map[string]*graph.Vertex{}, map[string]string{}
 	for i := range g.Vertices {
 		for _, op := range g.Vertices[i].Operators {
-			known[op.ID] = &g.Vertices[i]
+			known[op.ID], kinds[op.ID] = &g.Vertices[i], op.Operator
 		}
 	}
 	for i := range meta.Vertices {
 		old := &meta.Vertices[i]
-		for _, op := range old.Operators {
+		for k, op := range old.Operators {
 			v := known[op]
 			if v == nil {
 				if ignoreUnclaimed || !hasState(old, op) {
 					continue
 				}
 				return bad("it holds state of operator %q, which the job has not; give the operator that id, or set %s = true to drop the state", op, options.IgnoreUnclaimedState.Key())
+			}
+			if kind := old.Kinds[k]; kind != "" && kind != kinds[op] {
+				return bad("operator %q was a %s there and is a %s now, which cannot read its state; give the new operator another id", op, kind, kinds[op])
 			}
 			if v.MaxParallelism != old.MaxParallelism {
 				return bad("operator %q had max-parallelism %d there and has %d now; key groups cannot be split, so set workload.max-parallelism = %d", op, old.MaxParallelism, v.MaxParallelism, old.MaxParallelism)
@@ -197,6 +200,12 @@ func (m *Master) ready(p *preparing, r *prepared) {
 		return
 	}
 	m.prepared[p.execution] = r
+	if r.meta != nil {
+		if err := m.adoptResults(r.id, r.meta.Results); err != nil {
+			m.schedule(scheduling.Prepared{Execution: p.execution, Err: &MismatchError{r.id, err.Error()}, Fatal: true})
+			return
+		}
+	}
 	e := timeline.Of(timeline.RestoreAssigned)
 	if r.meta != nil {
 		e.Checkpoint, e.Bytes = r.id, r.meta.InFlightBytes()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"benchrun/runtime/checkpoint"
@@ -22,7 +23,7 @@ type workerConn struct {
 	conn  *control.Conn
 	addr  string
 	slots int
-	heard time.Time
+	heard atomic.Int64 // when the last message came, on the cluster's clock
 	lost  bool
 }
 
@@ -41,6 +42,9 @@ func (m *Master) welcome(c net.Conn) {
 	w := &workerConn{}
 	ready := make(chan struct{})
 	conn := control.NewConn(c, func() {}, func(msg any) {
+		// Stamped here and not in the loop: a master that is behind with its work
+		// must not take its workers for silent.
+		w.heard.Store(int64(m.now()))
 		<-ready
 		m.post(func() { m.message(w, msg) })
 	}, func(err error) {
@@ -52,7 +56,6 @@ func (m *Master) welcome(c net.Conn) {
 }
 
 func (m *Master) message(w *workerConn, msg any) {
-	w.heard = time.Now()
 	if h, ok := msg.(control.Hello); ok {
 		m.join(w, h)
 		return
@@ -100,13 +103,28 @@ func textError(s string) error {
 }
 
 func (m *Master) join(w *workerConn, h control.Hello) {
-	w.index = m.nextIndex
-	m.nextIndex++
+	if w.id != "" {
+		return // once is enough
+	}
+	// An index is used once, because results and addresses go by it.
+	w.index = h.Index
+	if m.joined[w.index] || w.index < 0 {
+		for w.index = 0; m.joined[w.index]; w.index++ {
+		}
+	}
+	m.joined[w.index] = true
 	w.id = scheduling.Worker(fmt.Sprintf("worker-%d", w.index))
 	w.addr, w.slots = h.DataAddr, h.Slots
 	m.workers[w.id] = w
 	w.conn.Send(control.Welcome{Epoch: m.cfg.Epoch, Worker: w.index})
-	m.schedule(scheduling.WorkerAdded{ID: w.id, Slots: h.Slots})
+	if m.waiting == nil {
+		m.schedule(scheduling.WorkerAdded{ID: w.id, Slots: h.Slots})
+		return
+	}
+	m.waiting.joined = append(m.waiting.joined, w)
+	if len(m.waiting.joined) >= m.waiting.workers {
+		m.workersComplete()
+	}
 }
 
 // workerLost handles the end of a connection, or silence.
@@ -140,7 +158,7 @@ func (m *Master) watchHeartbeats() {
 		case <-t.C:
 			m.post(func() {
 				for _, w := range m.workers {
-					if silent := time.Since(w.heard); silent > limit {
+					if silent := m.now() - time.Duration(w.heard.Load()); silent > limit {
 						m.workerLost(w, fmt.Errorf("no heartbeat for %v (%s is %v)", silent.Round(time.Millisecond), options.HeartbeatTimeout.Key(), limit))
 					}
 				}

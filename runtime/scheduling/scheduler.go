@@ -93,7 +93,7 @@ func New(cfg Config) *Scheduler {
 		s.vertices = append(s.vertices, v.ID)
 		s.desired[v.ID] = max(v.Parallelism, 1)
 		s.lower[v.ID] = max(v.Lower, 1)
-		s.attempts[v.ID] = -1
+		s.attempts[v.ID] = cfg.FirstAttempt - 1
 	}
 	regions := cfg.Regions
 	if len(regions) == 0 {

@@ -118,6 +118,10 @@ type Config struct {
 	Restart RestartConfig
 	Seed    uint64 // of the jitter of restart delays
 
+	// FirstAttempt numbers the first attempt of each vertex: that of a master that
+	// follows another is above those of the one before.
+	FirstAttempt int
+
 	MaxExceptions int // entries of the exceptions history; <= 0: 16
 	MaxRescales   int // rescale records; <= 0: 16
 }

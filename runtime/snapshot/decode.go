@@ -38,6 +38,7 @@ func Decode(file string, b []byte) (*Metadata, error) {
 		Unaligned: flags&flagUnaligned != 0,
 	}
 	m.Checkpoint = d.uint("checkpoint id")
+	m.Epoch = d.uint("epoch")
 	m.TriggeredUnixNano = int64(d.fixed64("trigger time"))
 	m.Vertices = makeSlice[VertexState](d, 6, "vertices")
 	for i := range m.Vertices {
@@ -46,9 +47,11 @@ func Decode(file string, b []byte) (*Metadata, error) {
 		v.Parallelism = d.int("parallelism")
 		v.MaxParallelism = d.int("maximum parallelism")
 		v.FullyFinished = d.bool("finished flag")
-		v.Operators = makeSlice[string](d, 1, "operators")
+		v.Operators = makeSlice[string](d, 2, "operators")
+		v.Kinds = make([]string, len(v.Operators))
 		for j := range v.Operators {
 			v.Operators[j] = d.string("operator id")
+			v.Kinds[j] = d.string("operator kind")
 		}
 		v.Subtasks = makeSlice[SubtaskState](d, 8, "subtasks")
 		for j := range v.Subtasks {
@@ -70,6 +73,7 @@ func Decode(file string, b []byte) (*Metadata, error) {
 		e.Gate = d.int("gate")
 		e.Partition = d.int("partition")
 	}
+	m.Results = d.bytes("results")
 	return m, d.finish()
 }
 

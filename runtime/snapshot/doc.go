@@ -32,6 +32,11 @@
 // checksum covers everything before it. The state of one subtask, as it
 // travels in an acknowledgement, has the same frame with another magic.
 //
+// It names the kind of each operator beside its id, so that another operator
+// under the same id is refused, the epoch of the master that completed it, and
+// what tasks reported that had finished before: a later master has no other
+// source for it.
+//
 // # Data files of operator state
 //
 // StateWriter writes an eight-byte header (magic, version) and then sections

@@ -13,7 +13,7 @@ func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 const (
 	metadataMagic = "BRmd"
 	subtaskMagic  = "BRst"
-	version       = 1
+	version       = 2
 	frameHeader   = 8
 	frameTrailer  = 4
 
@@ -23,10 +23,11 @@ const (
 
 // Encode gives the bytes of a metadata file.
 //
-//	body: checkpoint, triggered (8, fixed),
-//	      vertices {id, parallelism, max parallelism, flags (1), operators {id}, subtasks {subtask}},
+//	body: checkpoint, epoch, triggered (8, fixed),
+//	      vertices {id, parallelism, max parallelism, flags (1), operators {id, kind}, subtasks {subtask}},
 //	      coordinators {operator, data},
-//	      edges {id, from, to, partitioner, gate, partition}
+//	      edges {id, from, to, partitioner, gate, partition},
+//	      results
 //
 // where x {…} is a count followed by that many.
 func Encode(m *Metadata) []byte {
@@ -39,6 +40,7 @@ func Encode(m *Metadata) []byte {
 	}
 	b := appendFrame(nil, metadataMagic, flags)
 	b = appendUint(b, m.Checkpoint)
+	b = appendUint(b, m.Epoch)
 	b = binary.LittleEndian.AppendUint64(b, uint64(m.TriggeredUnixNano))
 	b = appendInt(b, len(m.Vertices))
 	for i := range m.Vertices {
@@ -48,8 +50,13 @@ func Encode(m *Metadata) []byte {
 		b = appendInt(b, v.MaxParallelism)
 		b = append(b, boolByte(v.FullyFinished))
 		b = appendInt(b, len(v.Operators))
-		for _, o := range v.Operators {
+		for j, o := range v.Operators {
 			b = appendString(b, o)
+			kind := ""
+			if j < len(v.Kinds) {
+				kind = v.Kinds[j]
+			}
+			b = appendString(b, kind)
 		}
 		b = appendInt(b, len(v.Subtasks))
 		for j := range v.Subtasks {
@@ -71,6 +78,7 @@ func Encode(m *Metadata) []byte {
 		b = appendInt(b, e.Gate)
 		b = appendInt(b, e.Partition)
 	}
+	b = appendBytes(b, m.Results)
 	return appendTrailer(b)
 }
 

@@ -80,11 +80,12 @@ func drawSubtask(t *rapid.T, n int) SubtaskState {
 func drawMetadata(t *rapid.T) *Metadata {
 	m := &Metadata{
 		Checkpoint: rapid.Int64Range(0, 1<<50).Draw(t, "id"), Savepoint: rapid.Bool().Draw(t, "savepoint"),
-		Unaligned: rapid.Bool().Draw(t, "unaligned"), TriggeredUnixNano: rapid.Int64().Draw(t, "time"),
+		Unaligned: rapid.Bool().Draw(t, "unaligned"), Epoch: rapid.Int64Range(0, 9).Draw(t, "epoch"), TriggeredUnixNano: rapid.Int64().Draw(t, "time"),
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "vertices") {
 		v := VertexState{ID: fmt.Sprint("v", i), Parallelism: 2, MaxParallelism: 128, FullyFinished: rapid.Bool().Draw(t, "fully")}
 		v.Operators = rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, "operator ids")
+		v.Kinds = rapid.SliceOfN(rapid.String(), len(v.Operators), len(v.Operators)).Draw(t, "operator kinds")
 		for j := range rapid.IntRange(0, 2).Draw(t, "subtasks") {
 			v.Subtasks = append(v.Subtasks, drawSubtask(t, j))
 		}
@@ -92,6 +93,9 @@ func drawMetadata(t *rapid.T) *Metadata {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "coordinators") {
 		m.Coordinators = append(m.Coordinators, CoordinatorState{rapid.String().Draw(t, "op"), rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "data")})
+	}
+	if b := rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "results"); len(b) > 0 {
+		m.Results = b
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "edges") {
 		m.Edges = append(m.Edges, EdgeState{"a->b#0", "a", "b", rapid.SampledFrom([]string{"hash", "rebalance"}).Draw(t, "partitioner"), 1, 2})
@@ -297,7 +301,7 @@ func checkpoint(t *testing.T, s storage.Store, id int64, data string) (string, *
 	if err := cw.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	m := &Metadata{Checkpoint: id, Vertices: []VertexState{{ID: "v", Parallelism: 1, MaxParallelism: 2, Operators: []string{"v"},
+	m := &Metadata{Checkpoint: id, Vertices: []VertexState{{ID: "v", Parallelism: 1, MaxParallelism: 2, Operators: []string{"v"}, Kinds: []string{"map"},
 		Subtasks: []SubtaskState{{Operators: []OperatorState{{Operator: "v",
 			Keyed: []KeyGroupHandle{{Handle: hs[0], Offsets: []int64{0, 2}}},
 			List:  []ListHandle{{Handle: hs[1], Name: "l", Items: 1}}}},

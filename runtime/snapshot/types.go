@@ -5,11 +5,15 @@ package snapshot
 type Metadata struct {
 	Checkpoint        int64
 	Savepoint         bool
-	Unaligned         bool // some task may hold in-flight data
+	Unaligned         bool  // some task may hold in-flight data
+	Epoch             int64 // of the master that completed it
 	TriggeredUnixNano int64
 	Vertices          []VertexState // in topological order of the job
 	Coordinators      []CoordinatorState
 	Edges             []EdgeState
+	// Results are what tasks that had finished reported: they are not run again,
+	// and a later master can ask nobody else.
+	Results []byte
 }
 
 // Vertex finds the state of a vertex by its id, or nil.
@@ -71,6 +75,7 @@ type VertexState struct {
 	Parallelism    int
 	MaxParallelism int
 	Operators      []string // ids of the operators in the chain, head first
+	Kinds          []string // their names in the operator library, one each
 	FullyFinished  bool     // all subtasks had finished: it is not run again
 	Subtasks       []SubtaskState
 }

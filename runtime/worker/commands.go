@@ -18,10 +18,7 @@ import (
 func (w *Worker) receive(m any) {
 	switch m := m.(type) {
 	case control.Welcome:
-		w.mu.Lock()
-		w.mu.epoch, w.mu.index = m.Epoch, m.Worker
-		w.mu.Unlock()
-		close(w.ready)
+		w.welcome(m)
 	case control.Deploy:
 		if w.current(m.Epoch) {
 			w.deploy(&m)
@@ -74,6 +71,24 @@ func (w *Worker) receive(m any) {
 			w.forget(m.Execution)
 		}
 	}
+}
+
+// welcome takes the master's answer, the first one.
+func (w *Worker) welcome(m control.Welcome) {
+	select {
+	case <-w.ready:
+		return
+	default:
+	}
+	if m.Epoch < w.cfg.MinEpoch {
+		w.because(fmt.Errorf("%w: it is of epoch %d, and %d has been seen", ErrStaleMaster, m.Epoch, w.cfg.MinEpoch))
+		go w.end(true)
+		return
+	}
+	w.mu.Lock()
+	w.mu.epoch, w.mu.index = m.Epoch, m.Worker
+	w.mu.Unlock()
+	close(w.ready)
 }
 
 func message(err error) string {

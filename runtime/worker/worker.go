@@ -22,7 +22,11 @@ import (
 
 // Config is what a worker is started with.
 type Config struct {
-	Name        string // names files and logs
+	Name  string // names files and logs
+	Index int    // its place among the workers; see control.Hello
+	// MinEpoch is the newest leadership that this worker's process has seen: an
+	// older master is refused.
+	MinEpoch    int64
 	Master      string // control address
 	Slots       int
 	Memory      int64 // bytes of network memory
@@ -64,11 +68,23 @@ type Worker struct {
 		epoch   int64
 		index   int
 		tasks   map[task.ID]*entry
-		clients map[int]*exchange.Client
+		clients map[int]*peer
 		addrs   map[int]string
 		closed  bool
+		cause   error // why it ended
 	}
 }
+
+// peer is the data connection to another worker.
+type peer struct {
+	dialled chan struct{} // closed when client or err is there
+	client  *exchange.Client
+	err     error
+}
+
+// ErrStaleMaster means that a master's leadership is older than one that the
+// worker has seen.
+var ErrStaleMaster = errors.New("the master's leadership is over")
 
 type entry struct {
 	t         *task.Task
@@ -88,7 +104,7 @@ func Start(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, ready: make(chan struct{}), gone: make(chan struct{}), quit: make(chan struct{}),
 		filling: make(chan struct{}, max(1, (goruntime.GOMAXPROCS(0)+1)/2)),
 	}
-	w.mu.tasks, w.mu.clients, w.mu.addrs = map[task.ID]*entry{}, map[int]*exchange.Client{}, map[int]string{}
+	w.mu.tasks, w.mu.clients, w.mu.addrs = map[task.ID]*entry{}, map[int]*peer{}, map[int]string{}
 	w.freezer.init()
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
@@ -114,11 +130,12 @@ func Start(cfg Config) (*Worker, error) {
 	w.conn = control.NewConn(conn, w.freezer.pause, func(m any) {
 		<-attached
 		w.receive(m)
-	}, func(error) {
+	}, func(err error) {
 		<-attached
+		w.because(err)
 		go w.end(true)
 	})
-	w.conn.Send(control.Hello{Slots: cfg.Slots, DataAddr: w.server.Addr()})
+	w.conn.Send(control.Hello{Index: cfg.Index, Slots: cfg.Slots, DataAddr: w.server.Addr()})
 	w.loops.Go(w.heartbeats)
 	w.loops.Go(w.ticks)
 	close(attached)
@@ -126,8 +143,31 @@ func Start(cfg Config) (*Worker, error) {
 	case <-w.ready:
 		return w, nil
 	case <-w.gone:
-		return nil, fmt.Errorf("worker %s: the master did not let it in", cfg.Name)
+		return nil, fmt.Errorf("worker %s: the master did not let it in: %w", cfg.Name, w.Cause())
 	}
+}
+
+// because remembers the first reason for the end.
+func (w *Worker) because(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.cause == nil {
+		w.mu.cause = err
+	}
+}
+
+// Cause tells why the worker has ended by itself, or nil.
+func (w *Worker) Cause() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mu.cause
+}
+
+// Epoch is the newest leadership that the worker has seen.
+func (w *Worker) Epoch() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mu.epoch
 }
 
 // Index is the worker's number at the master.
@@ -183,15 +223,20 @@ func (w *Worker) shutdown(reset bool) {
 	for _, e := range w.mu.tasks {
 		entries = append(entries, e)
 	}
-	clients := w.mu.clients
+	peers := w.mu.clients
 	w.mu.clients = nil
 	w.mu.Unlock()
+	hangUp := func() {
+		for _, p := range peers {
+			if <-p.dialled; p.client != nil {
+				p.client.Close(reset)
+			}
+		}
+	}
 	if reset {
 		// The sockets break before anything else happens.
 		w.server.Close(true)
-		for _, c := range clients {
-			c.Close(true)
-		}
+		hangUp()
 	}
 	for _, e := range entries {
 		e.t.Cancel()
@@ -203,9 +248,7 @@ func (w *Worker) shutdown(reset bool) {
 	w.writer.Close()
 	if !reset {
 		w.server.Close(false)
-		for _, c := range clients {
-			c.Close(false)
-		}
+		hangUp()
 	}
 	w.loops.Wait()
 	w.recovery.Close()
@@ -289,28 +332,47 @@ func (w *Worker) Load(queued bool) (l Load) {
 
 var errClosed = errors.New("worker is shutting down")
 
-// client returns the data connection to another worker, made on first use.
+// client returns the data connection to another worker, made on first use. Who
+// dials does so outside of the lock: a peer that is frozen lets it wait.
 func (w *Worker) client(index int) (*exchange.Client, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.mu.closed {
+		w.mu.Unlock()
 		return nil, errClosed
 	}
-	if c := w.mu.clients[index]; c != nil && c.Err() == nil {
-		return c, nil
+	old := w.mu.clients[index]
+	if old != nil && old.usable() {
+		w.mu.Unlock()
+		<-old.dialled
+		return old.client, old.err
 	}
 	addr, ok := w.mu.addrs[index]
 	if !ok {
+		w.mu.Unlock()
 		return nil, fmt.Errorf("no address of worker %d", index)
 	}
+	if old != nil && old.client != nil {
+		w.loops.Go(func() { old.client.Close(false) }) // it has failed; its goroutines are ending
+	}
+	p := &peer{dialled: make(chan struct{})}
+	w.mu.clients[index] = p
+	w.mu.Unlock()
 	conn, err := w.cfg.Transport.Dial(addr)
 	if err != nil {
-		return nil, fmt.Errorf("worker %d: %w", index, err)
+		p.err = fmt.Errorf("worker %d: %w", index, err)
+	} else {
+		p.client = exchange.NewClient(w.counter.Count(conn), fmt.Sprint(index), w.freezer.pause)
 	}
-	if old := w.mu.clients[index]; old != nil {
-		w.loops.Go(func() { old.Close(false) }) // it has failed; its goroutines are ending
+	close(p.dialled)
+	return p.client, p.err
+}
+
+// usable tells whether a connection is there or on its way.
+func (p *peer) usable() bool {
+	select {
+	case <-p.dialled:
+		return p.err == nil && p.client.Err() == nil
+	default:
+		return true
 	}
-	c := exchange.NewClient(w.counter.Count(conn), fmt.Sprint(index), w.freezer.pause)
-	w.mu.clients[index] = c
-	return c, nil
 }
