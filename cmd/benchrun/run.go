@@ -22,6 +22,7 @@ type runFlags struct {
 	selection
 	out       string
 	timeout   time.Duration
+	budget    time.Duration
 	resume    string
 	force     bool
 	retry     bool
@@ -77,6 +78,7 @@ run folder. Flags beat --set, which beats --quick, which beats the file.`,
 	fl := c.Flags()
 	fl.StringVar(&f.out, "out", "results/runs", "`DIR` for the run folder")
 	fl.Var((*durationValue)(&f.timeout), "timeout", "`TIME` for the whole run, such as \"10 min\"; what is done by then is kept")
+	fl.Var((*durationValue)(&f.budget), "budget", "`TIME` for all trials: cells that do not fit are left out, those named last first")
 	fl.StringVar(&f.resume, "resume", "", "go on with the run in the folder `RUN`: missing and interrupted trials")
 	fl.BoolVar(&f.force, "force", false, "with --resume: although the executable or the machine is another one")
 	fl.BoolVar(&f.retry, "retry-failed", false, "with --resume: also trials that failed or timed out")
@@ -107,7 +109,7 @@ func (a *app) run(c *cobra.Command, args []string, f *runFlags) error {
 		return err
 	}
 	defer campaign.Folder.Close()
-	campaign.Keep, campaign.Timeout, campaign.Env = f.keep, f.timeout, a.childEnv
+	campaign.Keep, campaign.Timeout, campaign.Budget, campaign.Env = f.keep, f.timeout, f.budget, a.childEnv
 	out := a.reporter(f, campaign)
 	campaign.Watch = out
 	out.start()
@@ -121,7 +123,7 @@ func (a *app) campaign(c *cobra.Command, args []string, f *runFlags) (*trial.Cam
 		if len(args) > 0 {
 			return nil, errors.New("--resume takes no FILE: the workloads are those that the run began with")
 		}
-		for _, name := range []string{"set", "only", "repeats", "warmup", "seed", "target", "quick", "build", "reference", "out"} {
+		for _, name := range []string{"set", "only", "repeats", "warmup", "seed", "target", "quick", "build", "reference", "out", "budget"} {
 			if c.Flags().Changed(name) {
 				return nil, fmt.Errorf("--resume goes on with the plan of the run; --%s cannot change it", name)
 			}

@@ -1,0 +1,160 @@
+// Command slowrevision makes a revision whose recovery is slower by a known
+// share: the night's gate has to find it. It plants a wait into the restore of
+// the recovery path "downstream", sizes the wait with a pilot so that the
+// primary metric of that cell rises by the share, commits it beside all branches
+// and prints the revision.
+//
+//	go run ./scripts/slowrevision [-rise 25]
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"benchrun/harness/result"
+)
+
+const (
+	source   = "runtime/task/task.go"
+	place    = "func (t *Task) initialize() error {\n"
+	workload = "nightly-rescale"
+	config   = "configs/nightly/10-rescale.toml"
+	cell     = "R=true,D=false" // the path "downstream"
+	guess    = 300 * time.Millisecond
+)
+
+func main() {
+	rise := flag.Float64("rise", 25, "by how many percent the primary metric is to rise")
+	repeats := flag.Int("repeats", 5, "blocks of the pilot")
+	flag.Parse()
+	revision, err := slow(*rise/100, *repeats)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "slowrevision:", err)
+		os.Exit(1)
+	}
+	fmt.Println(revision)
+}
+
+func slow(rise float64, repeats int) (string, error) {
+	work, err := os.MkdirTemp("", "slowrevision")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	tree := filepath.Join(work, "tree")
+	if _, err := run(".", "git", "worktree", "add", "--quiet", "--detach", tree, "HEAD"); err != nil {
+		return "", err
+	}
+	defer run(".", "git", "worktree", "remove", "--force", tree)
+	clean, err := os.ReadFile(filepath.Join(tree, source))
+	if err != nil {
+		return "", err
+	}
+	base := filepath.Join(work, "benchrun-base")
+	if _, err := run(tree, "go", "build", "-o", base, "./cmd/benchrun"); err != nil {
+		return "", err
+	}
+	ratio, median, err := pilot(work, tree, base, clean, guess, repeats)
+	if err != nil {
+		return "", err
+	}
+	effect := median * (ratio - 1) / guess.Seconds()
+	if effect < 0.3 || effect > 3 {
+		return "", fmt.Errorf("a wait of %s changed %.3f s by the factor %.3f: it does not act as it should", guess, median, ratio)
+	}
+	wait := time.Duration(rise * median / effect * float64(time.Second)).Round(time.Millisecond)
+	fmt.Fprintf(os.Stderr, "%s %s is %.3f s; a wait of %s raises it by %.0f %%\n", workload, cell, median, wait, 100*rise)
+	if err := plant(tree, clean, wait); err != nil {
+		return "", err
+	}
+	if _, err := run(tree, "git", "-c", "user.name=benchrun", "-c", "user.email=benchrun@localhost", "commit", "--quiet", "-am",
+		fmt.Sprintf("Slower on purpose: restore on the path downstream waits %s", wait)); err != nil {
+		return "", err
+	}
+	return run(tree, "git", "rev-parse", "HEAD")
+}
+
+// plant writes the wait into the source.
+func plant(tree string, clean []byte, wait time.Duration) error {
+	text := strings.Replace(string(clean), place,
+		fmt.Sprintf("%s\tif p := t.plan(); p != nil && string(p.Path()) == \"downstream\" {\n\t\t<-time.After(%d * time.Millisecond)\n\t}\n", place, wait.Milliseconds()), 1)
+	if text == string(clean) {
+		return errors.New(source + " has no place for the wait any more")
+	}
+	if !strings.Contains(text, "\t\"time\"\n") {
+		text = strings.Replace(text, "import (\n", "import (\n\t\"time\"\n", 1)
+	}
+	return os.WriteFile(filepath.Join(tree, source), []byte(text), 0o666)
+}
+
+// pilot measures what a wait does: the median ratio of the blocks, and the base
+// build's median in seconds.
+func pilot(work, tree, base string, clean []byte, wait time.Duration, repeats int) (ratio, median float64, err error) {
+	if err := plant(tree, clean, wait); err != nil {
+		return 0, 0, err
+	}
+	slowed := filepath.Join(work, "benchrun-slowed")
+	if _, err := run(tree, "go", "build", "-o", slowed, "./cmd/benchrun"); err != nil {
+		return 0, 0, err
+	}
+	out, err := run(tree, base, "run", config, "--only", "cell:"+cell, "--build", "base="+base, "--build", "slowed="+slowed,
+		"--repeats", fmt.Sprint(repeats), "--quiet", "--no-report", "--out", filepath.Join(work, "runs"))
+	if err != nil {
+		return 0, 0, err
+	}
+	_, dir, _ := strings.Cut("\n"+out, "\nrun: ")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(tree, dir)
+	}
+	l, err := result.Load(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	metric := l.Run.Workloads[0].Primary
+	blocks := map[int]map[string]float64{}
+	var bases, ratios []float64
+	for _, t := range l.Trials {
+		v, ok := t.Metrics[metric]
+		if t.Warmup || !ok {
+			continue
+		}
+		if blocks[t.Block] == nil {
+			blocks[t.Block] = map[string]float64{}
+		}
+		blocks[t.Block][t.Build] = v
+	}
+	for _, b := range blocks {
+		if b["base"] > 0 && b["slowed"] > 0 {
+			bases, ratios = append(bases, b["base"]), append(ratios, b["slowed"]/b["base"])
+		}
+	}
+	if len(ratios) == 0 {
+		return 0, 0, errors.New("the pilot has no pair")
+	}
+	return middle(ratios), middle(bases), nil
+}
+
+func middle(xs []float64) float64 {
+	slices.Sort(xs)
+	return (xs[(len(xs)-1)/2] + xs[len(xs)/2]) / 2
+}
+
+// run runs a program and returns what it printed, without the last newline.
+func run(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, stderr.String())
+	}
+	return strings.TrimRight(string(out), "\n"), nil
+}
