@@ -3,6 +3,7 @@ package probe
 import (
 	"os"
 	"runtime"
+	"strings"
 
 	"benchrun/harness/result"
 )
@@ -20,15 +21,6 @@ func Machine() result.Machine {
 // Same tells whether two descriptions are of one machine, and else what
 // differs. Only what stays the same from hour to hour is compared.
 func Same(a, b result.Machine) (differs string, same bool) {
-	switch {
-	case a.CPUModel != b.CPUModel:
-		return "the CPU model is " + b.CPUModel + ", not " + a.CPUModel, false
-	case a.Cores != b.Cores:
-		return "the number of cores", false
-	case a.Hostname != b.Hostname:
-		return "the host is " + b.Hostname + ", not " + a.Hostname, false
-	case a.CgroupCPUs != b.CgroupCPUs || a.CgroupMemoryBytes != b.CgroupMemoryBytes:
-		return "the limits of the control group", false
-	}
-	return "", true
+	differences := a.Differences(b)
+	return strings.Join(differences, "; "), len(differences) == 0
 }

@@ -43,12 +43,12 @@ type Comparison struct {
 // Compare compares paired samples, a against the reference b. planned is how
 // many pairs the plan has: with less than half of them no ratio is given, since
 // those that are missing may be the slow ones.
-func Compare(a, b []float64, better result.Better, band Band, planned int, seed uint64) Comparison {
+func Compare(a, b []float64, better result.Better, band Band, planned int, _ uint64) Comparison {
 	c := Comparison{N: len(a), Verdict: Inconclusive}
 	if 2*len(a) < planned {
 		return c
 	}
-	r, ok := stats.Ratios(a, b, seed)
+	r, ok := stats.Ratios(a, b)
 	if !ok {
 		return c
 	}
