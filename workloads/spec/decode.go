@@ -3,12 +3,10 @@ package spec
 import (
 	"fmt"
 	"maps"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"benchrun/runtime/options"
 )
@@ -33,9 +31,9 @@ type decoder struct {
 func (d *decoder) decode(root *node) *Workload {
 	d.root = root
 	d.w = &Workload{File: d.file, Dir: d.dir}
-	s := d.r.section(root, "")
+	s := d.r.section(root, "", tables[TableFile]...)
 	s.schema()
-	d.w.Name = s.str("name", "")
+	d.w.Name = s.str("name")
 	switch {
 	case !s.has("name"):
 		d.r.add(span{src: root.at.src}.problem("name", "", "is missing", `give the workload a name such as name = "my-job"`))
@@ -46,7 +44,7 @@ func (d *decoder) decode(root *node) *Workload {
 	case len(d.w.Name) > 100:
 		s.fail("name", "must not be longer than 100 characters", "")
 	}
-	d.w.Description = s.str("description", "")
+	d.w.Description = s.str("description")
 	d.w.Tags = s.strings("tags")
 	d.run(s.value("run"))
 	d.workload(s.value("workload"))
@@ -62,20 +60,20 @@ func (d *decoder) decode(root *node) *Workload {
 }
 
 func (d *decoder) run(n *node) {
-	s := d.r.section(n, "run")
+	s := d.r.section(n, "run", tables[TableRun]...)
 	d.w.Run = Run{
-		Repeats:        int(s.integer("repeats", 5, 1, 10000)),
-		Warmup:         int(s.integer("warmup", 1, 0, 1000)),
-		Seed:           uint64(s.integer("seed", 1, 0, math.MaxInt64)),
-		TrialTimeout:   s.duration("trial-timeout", 5*time.Minute, time.Second),
-		IncludeInvalid: s.boolean("include-invalid", false),
+		Repeats:        int(s.integer("repeats")),
+		Warmup:         int(s.integer("warmup")),
+		Seed:           uint64(s.integer("seed")),
+		TrialTimeout:   s.duration("trial-timeout"),
+		IncludeInvalid: s.boolean("include-invalid"),
 	}
 	def := "time_to_first_checkpoint_s"
 	if d.root.get("workload").get("mode") != nil && d.root.get("workload").get("mode").scalar == "batch" {
 		def = "makespan_s"
 	}
 	d.w.Run.PrimaryGiven = s.has("primary")
-	d.w.Run.Primary = s.str("primary", def)
+	d.w.Run.Primary = s.strOr("primary", def)
 	if !knownMetric(d.w.Run.Primary) {
 		s.fail("primary", "unknown metric", metricHint(d.w.Run.Primary))
 	}
@@ -83,23 +81,19 @@ func (d *decoder) run(n *node) {
 }
 
 func (d *decoder) cluster(n *node) {
-	s := d.r.section(n, "cluster")
+	s := d.r.section(n, "cluster", tables[TableCluster]...)
 	c := &d.w.Cluster
-	c.Target = s.word("target", "embedded", []string{"embedded", "process", "flink"})
-	c.Workers = int(s.integer("workers", 2, 1, 10000))
-	c.SlotsPerWorker = int(s.integer("slots-per-worker", 8, 1, 100000))
-	c.BufferSize = s.size("buffer-size", 32<<10, 1<<10)
-	if c.BufferSize > 1<<30 {
-		s.fail("buffer-size", "must be at most 1GiB", "")
-		c.BufferSize = 32 << 10
-	}
-	c.NetworkMemory = s.size("network-memory", 64<<20, 1)
-	c.BuffersPerChannel = int(s.integer("buffers-per-channel", 2, 0, 1<<20))
-	c.FloatingBuffersPerGate = int(s.integer("floating-buffers-per-gate", 8, 0, 1<<20))
-	c.MaxBuffersPerChannel = int(s.integer("max-buffers-per-channel", int64(max(10, c.BuffersPerChannel)), 1, 1<<20))
-	c.OverdraftBuffersPerGate = int(s.integer("overdraft-buffers-per-gate", 5, 0, 1<<20))
-	c.StateBackend = s.word("state-backend", "heap", []string{"heap", "lsm"})
-	c.Storage = s.str("storage", "")
+	c.Target = s.str("target")
+	c.Workers = int(s.integer("workers"))
+	c.SlotsPerWorker = int(s.integer("slots-per-worker"))
+	c.BufferSize = s.size("buffer-size")
+	c.NetworkMemory = s.size("network-memory")
+	c.BuffersPerChannel = int(s.integer("buffers-per-channel"))
+	c.FloatingBuffersPerGate = int(s.integer("floating-buffers-per-gate"))
+	c.MaxBuffersPerChannel = int(s.integerOr("max-buffers-per-channel", int64(max(10, c.BuffersPerChannel))))
+	c.OverdraftBuffersPerGate = int(s.integer("overdraft-buffers-per-gate"))
+	c.StateBackend = s.str("state-backend")
+	c.Storage = s.str("storage")
 	if c.MaxBuffersPerChannel < c.BuffersPerChannel {
 		s.fail("max-buffers-per-channel", fmt.Sprintf("must be at least buffers-per-channel, which is %d", c.BuffersPerChannel), "")
 	}
@@ -206,16 +200,16 @@ func (d *decoder) absolute(path string) string {
 }
 
 func (d *decoder) workload(n *node) {
-	s := d.r.section(n, "workload")
+	s := d.r.section(n, "workload", tables[TableWorkload]...)
 	if n == nil {
 		d.r.add(span{src: d.root.at.src}.problem("workload", "", "is missing", "a job needs at least [[workload.vertex]] and [[workload.edge]]"))
 	}
-	d.w.Mode = s.word("mode", "streaming", []string{"streaming", "batch"})
+	d.w.Mode = s.str("mode")
 	if d.w.Mode == "batch" {
 		s.fail("mode", "batch mode comes with a later version", `write "streaming"`)
 	}
-	d.w.Parallelism = int(s.integer("parallelism", 1, 1, 1<<15))
-	d.w.MaxParallelism = int(s.integer("max-parallelism", 128, 1, 1<<15))
+	d.w.Parallelism = int(s.integer("parallelism"))
+	d.w.MaxParallelism = int(s.integer("max-parallelism"))
 	if d.w.Parallelism > d.w.MaxParallelism {
 		s.fail("parallelism", fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
 	}
@@ -233,8 +227,8 @@ func (d *decoder) workload(n *node) {
 }
 
 func (d *decoder) vertex(n *node, i int) {
-	s := d.r.section(n, fmt.Sprintf("workload.vertex.%d", i+1))
-	v := Vertex{ID: s.str("id", "")}
+	s := d.r.section(n, fmt.Sprintf("workload.vertex.%d", i+1), tables[TableVertex]...)
+	v := Vertex{ID: s.str("id")}
 	if v.ID != "" {
 		s.path = "workload.vertex." + quoteSegment(v.ID)
 	}
@@ -252,8 +246,8 @@ func (d *decoder) vertex(n *node, i int) {
 			s.fail("id", "is used twice", fmt.Sprintf("the first is on line %d", first.Line))
 		}
 	}
-	v.Operator = s.str("operator", "")
-	v.Parallelism = int(s.integer("parallelism", int64(d.w.Parallelism), 1, 1<<15))
+	v.Operator = s.str("operator")
+	v.Parallelism = int(s.integerOr("parallelism", int64(d.w.Parallelism)))
 	if v.Parallelism > d.w.MaxParallelism && s.has("parallelism") {
 		s.fail("parallelism", fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
 	}
@@ -288,8 +282,8 @@ func operatorNames() []string {
 }
 
 func (d *decoder) edge(n *node, i int) {
-	s := d.r.section(n, fmt.Sprintf("workload.edge.%d", i+1))
-	e := Edge{From: s.str("from", ""), To: s.str("to", ""), Input: 1}
+	s := d.r.section(n, fmt.Sprintf("workload.edge.%d", i+1), tables[TableEdge]...)
+	e := Edge{From: s.str("from"), To: s.str("to"), Input: 1}
 	if e.From != "" && e.To != "" {
 		s.path = fmt.Sprintf("workload.edge.%d (%s -> %s)", i+1, e.From, e.To)
 	}
@@ -315,7 +309,7 @@ func (d *decoder) edge(n *node, i int) {
 	if from != nil && to != nil && from.Parallelism == to.Parallelism {
 		def = "forward"
 	}
-	e.Partitioner = s.word("partitioner", def, Partitioners())
+	e.Partitioner = s.strOr("partitioner", def)
 	s.close()
 	d.w.Edges = append(d.w.Edges, e)
 	d.edges = append(d.edges, s)

@@ -34,18 +34,12 @@ type Operator struct {
 }
 
 // Param describes one parameter of an operator.
-type Param struct {
-	Name     string
-	Type     ParamType
-	Default  string // as in a workload file; empty with Required or where absence means something
-	Required bool
-	Help     string
-}
+type Param = Key
 
-// ParamType is the type of a parameter's value.
+// ParamType is the type of a key's value.
 type ParamType string
 
-// Types of parameters.
+// Types of keys.
 const (
 	ParamRate     ParamType = "rate"
 	ParamCount    ParamType = "whole number"
@@ -55,6 +49,9 @@ const (
 	ParamBool     ParamType = "bool"
 	ParamString   ParamType = "string"
 	ParamStrings  ParamType = "list of strings"
+	ParamIndex    ParamType = "number from 0, or random"
+	ParamTable    ParamType = "table"
+	ParamTables   ParamType = "list of tables"
 )
 
 // MinRecordSize is the smallest record-size: the serialised header of a record
@@ -64,7 +61,7 @@ const MinRecordSize = 44
 var (
 	costParams = []Param{
 		{Name: "cost", Type: ParamDuration, Default: "0s", Help: "time that each record takes, recovered records included"},
-		{Name: "cost-kind", Type: ParamString, Default: "wait", Help: "wait: the time is slept off; cpu: the time is burnt"},
+		{Name: "cost-kind", Type: ParamString, Default: "wait", Words: []string{"wait", "cpu"}, Help: "wait: the time is slept off; cpu: the time is burnt"},
 	}
 	stateParam = Param{Name: "state-size", Type: ParamSize, Default: "0B", Help: "bytes of state per key, filled with a pattern that is checked at restore"}
 )
@@ -91,10 +88,10 @@ var operators = []Operator{
 	{Name: "sequence", Kind: Source, Help: "numbers 0, 1, 2, ... with a key and a payload; event time is the number in ms", Params: []Param{
 		{Name: "rate", Type: ParamRate, Help: "records per second of the whole vertex, such as \"50000/s\", on schedule whatever the job does; without it: as fast as it goes"},
 		{Name: "records", Type: ParamCount, Default: "0", Help: "records of the whole vertex; 0: unbounded"},
-		{Name: "record-size", Type: ParamSize, Default: "128B", Help: "serialised bytes of a record"},
-		{Name: "keys", Type: ParamCount, Default: "1000", Help: "distinct keys"},
-		{Name: "key-skew", Type: ParamFloat, Default: "0", Help: "exponent of a bounded Zipf distribution of the keys; 0: uniform"},
-		{Name: "splits", Type: ParamCount, Default: "64", Help: "splits; split s of S emits s, s+S, s+2S, ..."},
+		{Name: "record-size", Type: ParamSize, Default: "128B", Low: "44B", High: "16MiB", Help: "serialised bytes of a record, its header included"},
+		{Name: "keys", Type: ParamCount, Default: "1000", Low: "1", High: "1099511627776", Help: "distinct keys"},
+		{Name: "key-skew", Type: ParamFloat, Default: "0", Low: "0", High: "100", Help: "exponent of a bounded Zipf distribution of the keys; 0: uniform"},
+		{Name: "splits", Type: ParamCount, Default: "64", Low: "1", High: "1048576", Help: "splits; split s of S emits s, s+S, s+2S, ..."},
 	}},
 	{Name: "lines", Kind: Source, Help: "the lines of text files", Params: []Param{
 		{Name: "paths", Type: ParamStrings, Required: true, Help: "patterns of files; ** stands for any number of folders"},
@@ -102,14 +99,14 @@ var operators = []Operator{
 	}},
 	transform("map", "passes each record on"),
 	transform("filter", "passes a share of the records on, chosen by their number",
-		Param{Name: "keep", Type: ParamFloat, Default: "0.5", Help: "share that passes, 0 to 1"}),
+		Param{Name: "keep", Type: ParamFloat, Default: "0.5", Low: "0", High: "1", Help: "share that passes, 0 to 1"}),
 	transform("flat-map", "emits several copies of each record",
-		Param{Name: "fan-out", Type: ParamCount, Default: "2", Help: "copies"}),
+		Param{Name: "fan-out", Type: ParamCount, Default: "2", Low: "1", High: "1048576", Help: "copies"}),
 	transform("split-words", "cuts lines into words; the word is the key"),
 	keyed(transform("keyed-sum", "running sum of the numbers by key")),
 	keyed(transform("count-by-key", "running count by key")),
 	keyed(transform("window-sum", "sum by key and tumbling window of event time",
-		Param{Name: "size", Type: ParamDuration, Default: "1s", Help: "width of a window in event time"})),
+		Param{Name: "size", Type: ParamDuration, Default: "1s", Low: "1ms", Help: "width of a window in event time"})),
 	keyed(twoInput("join", "pairs the records of both inputs with equal key and number, each pair once")),
 	twoInput("co-map", "passes the records of both inputs on"),
 	twoInput("broadcast-map", "passes the records of input 1 on, with a state that input 2 broadcasts"),
@@ -133,7 +130,7 @@ func LookupOperator(name string) (Operator, bool) {
 	return Operator{}, false
 }
 
+var partitioners = []string{"hash", "rebalance", "rescale", "forward", "broadcast", "shuffle", "global", "custom"}
+
 // Partitioners lists the legal partitioners of an edge.
-func Partitioners() []string {
-	return []string{"hash", "rebalance", "rescale", "forward", "broadcast", "shuffle", "global", "custom"}
-}
+func Partitioners() []string { return append([]string(nil), partitioners...) }

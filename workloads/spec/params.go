@@ -3,15 +3,12 @@ package spec
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
-
-	"benchrun/runtime/options"
 )
 
 // params reads the parameters of an operator.
@@ -19,20 +16,12 @@ func (d *decoder) params(op Operator, n *node, vertex *section) Params {
 	if n != nil && n.form == tableForm {
 		n = d.expand(n, vertex.path+".params")
 	}
-	s := d.r.section(n, vertex.path+".params")
+	s := d.r.section(n, vertex.path+".params", op.Params...)
 	var p Params
 	for _, def := range op.Params {
 		d.param(s, vertex, def, &p)
 	}
 	s.close()
-	if op.Name == "sequence" {
-		if p.RecordSize < MinRecordSize {
-			s.fail("record-size", fmt.Sprintf("must be at least %s, the size of a record's header", options.FormatSize(MinRecordSize)), "")
-		}
-		if p.RecordSize > 16<<20 {
-			s.fail("record-size", "must be at most 16MiB", "")
-		}
-	}
 	return p
 }
 
@@ -46,15 +35,15 @@ func (d *decoder) param(s, vertex *section, def Param, p *Params) {
 	case "rate":
 		p.Rate = s.rate(def.Name)
 	case "records":
-		p.Records = s.integer(def.Name, def.count(), 0, math.MaxInt64)
+		p.Records = s.integer(def.Name)
 	case "record-size":
-		p.RecordSize = s.size(def.Name, def.bytes(), 0)
+		p.RecordSize = s.size(def.Name)
 	case "keys":
-		p.Keys = s.integer(def.Name, def.count(), 1, 1<<40)
+		p.Keys = s.integer(def.Name)
 	case "key-skew":
-		p.KeySkew = s.number(def.Name, 0, 0, 100)
+		p.KeySkew = s.number(def.Name)
 	case "splits":
-		p.Splits = int(s.integer(def.Name, def.count(), 1, 1<<20))
+		p.Splits = int(s.integer(def.Name))
 	case "paths":
 		for _, x := range s.strings(def.Name) {
 			p.Paths = append(p.Paths, d.absolute(x))
@@ -63,45 +52,27 @@ func (d *decoder) param(s, vertex *section, def Param, p *Params) {
 			s.fail(def.Name, "must name at least one file", "")
 		}
 	case "loop":
-		p.Loop = s.boolean(def.Name, false)
+		p.Loop = s.boolean(def.Name)
 	case "keep":
-		p.Keep = s.number(def.Name, 0.5, 0, 1)
+		p.Keep = s.number(def.Name)
 	case "fan-out":
-		p.FanOut = int(s.integer(def.Name, def.count(), 1, 1<<20))
+		p.FanOut = int(s.integer(def.Name))
 	case "size":
-		p.Size = s.duration(def.Name, def.length(), time.Millisecond)
+		p.Size = s.duration(def.Name)
 		if p.Size%time.Millisecond != 0 {
 			s.fail(def.Name, "must be a whole number of milliseconds", "")
 		}
 	case "path":
-		if x := s.str(def.Name, ""); x != "" {
+		if x := s.str(def.Name); x != "" {
 			p.Path = d.absolute(x)
 		}
 	case "cost":
-		p.Cost = s.duration(def.Name, def.length(), 0)
+		p.Cost = s.duration(def.Name)
 	case "cost-kind":
-		p.CostKind = s.word(def.Name, def.Default, []string{"wait", "cpu"})
+		p.CostKind = s.str(def.Name)
 	case "state-size":
-		p.StateSize = s.size(def.Name, def.bytes(), 0)
+		p.StateSize = s.size(def.Name)
 	}
-}
-
-// The defaults of the catalogue are written as in a file; the catalogue's test
-// holds them to their types.
-func (p Param) count() int64 {
-	var n int64
-	fmt.Sscan(p.Default, &n)
-	return n
-}
-
-func (p Param) bytes() int64 {
-	n, _ := options.ParseSize(p.Default)
-	return n
-}
-
-func (p Param) length() time.Duration {
-	n, _ := options.ParseDuration(p.Default)
-	return n
 }
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)

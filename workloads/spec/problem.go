@@ -109,6 +109,7 @@ type reporter struct {
 	problems, warnings []Problem
 	seen               map[string]bool
 	frozen             map[string]bool // places that an earlier pass reported
+	asked              func(*section)  // for tests: a section that was read
 }
 
 func newReporter() *reporter {

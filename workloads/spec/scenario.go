@@ -29,7 +29,7 @@ type fileStep struct {
 }
 
 func (d *decoder) scenario(n *node) {
-	s := d.r.section(n, "scenario")
+	s := d.r.section(n, "scenario", tables[TableScenario]...)
 	var steps []fileStep
 	for i, x := range s.tables("step") {
 		steps = append(steps, d.step(x, i, steps))
@@ -41,9 +41,9 @@ func (d *decoder) scenario(n *node) {
 
 func (d *decoder) step(n *node, i int, before []fileStep) fileStep {
 	number := fmt.Sprintf("step-%d", i+1)
-	s := d.r.section(n, "scenario.step."+number)
+	s := d.r.section(n, "scenario.step."+number, tables[TableStep]...)
 	out := fileStep{s: s, repeat: 1, step: Step{Line: n.keyAt.problem("", "", "", "").Line}}
-	name := s.str("name", "")
+	name := s.str("name")
 	out.step.Named = name != ""
 	if out.step.Named {
 		s.path = "scenario.step." + quoteSegment(name)
@@ -65,7 +65,7 @@ func (d *decoder) step(n *node, i int, before []fileStep) fileStep {
 		}
 		out.step.Name = number
 	}
-	out.repeat = int(s.integer("repeat", 1, 1, 1000))
+	out.repeat = int(s.integer("repeat"))
 	switch {
 	case s.has("do") && s.has("wait"):
 		s.fail("wait", "a step has either do or wait, not both", "make two steps of it")
@@ -94,7 +94,7 @@ func actionNames() []string {
 }
 
 func (d *decoder) do(s *section) *Do {
-	kind := s.str("do", "")
+	kind := s.str("do")
 	a := actionByName[kind]
 	if a == nil {
 		if _, ok := s.n.get("do").scalar.(string); ok {
@@ -118,7 +118,7 @@ func (d *decoder) do(s *section) *Do {
 		case "parallelism":
 			o.Parallelism = d.rescale(s)
 		case "vertex":
-			o.Vertex = s.str("vertex", "")
+			o.Vertex = s.str("vertex")
 			if !s.has("vertex") {
 				s.fail("vertex", "is missing", "vertices are "+strings.Join(d.vertexIDs(), ", "))
 			}
@@ -129,17 +129,17 @@ func (d *decoder) do(s *section) *Do {
 		case "replace-after":
 			o.ReplaceAfter = -1
 			if s.has("replace-after") {
-				o.ReplaceAfter = s.duration("replace-after", 0, 0)
+				o.ReplaceAfter = s.duration("replace-after")
 			} else {
 				s.value("replace-after")
 			}
 		case "for":
-			o.For = s.duration("for", 0, time.Millisecond)
+			o.For = s.duration("for")
 			if !s.has("for") {
 				s.fail("for", "is missing", `for how long, such as for = "5 s"`)
 			}
 		case "kind":
-			o.StorageKind = s.word("kind", "error", []string{"error", "slow", "full", "torn"})
+			o.StorageKind = s.str("kind")
 		case "when":
 			o.When = d.when(s.value("when"), s.path+".when")
 		}
@@ -153,11 +153,11 @@ func (s *section) index(key string) int {
 	if v == nil || v.scalar == "random" {
 		return Random
 	}
-	if _, ok := v.scalar.(int64); !ok {
-		s.fail(key, `must be a number from 0, or "random"`, "")
-		return Random
+	if n, ok := v.scalar.(int64); ok && n >= 0 && n <= math.MaxInt32 {
+		return int(n)
 	}
-	return int(s.integer(key, Random, 0, math.MaxInt32))
+	s.fail(key, `must be a number from 0, or "random"`, "")
+	return Random
 }
 
 func (d *decoder) rescale(s *section) map[string]int {
@@ -180,7 +180,8 @@ func (d *decoder) rescale(s *section) map[string]int {
 			d.r.add(v.table[id].keyAt.problem(p.full(id), "", "there is no such vertex", hint))
 			continue
 		}
-		n := int(p.integer(id, 0, 1, 1<<15))
+		p.keys = append(p.keys, Key{Name: id, Low: "1", High: mostParallelism})
+		n := int(p.integer(id))
 		if n > d.w.MaxParallelism {
 			p.fail(id, fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
 		}
@@ -198,15 +199,18 @@ func (d *decoder) when(n *node, path string) *When {
 	if n == nil {
 		return nil
 	}
-	s := d.r.section(n, path)
+	s := d.r.section(n, path, tables[TableWhen]...)
 	if s.n == nil {
 		return nil
 	}
 	w := &When{
-		DuringRecovery: s.boolean("during-recovery", false),
-		Restored:       s.number("restored", -1, 0, 1),
-		Checkpoint:     s.word("checkpoint", "", []string{"in-progress"}),
-		Timeout:        s.duration("timeout", DefaultWhenTimeout, time.Millisecond),
+		DuringRecovery: s.boolean("during-recovery"),
+		Restored:       -1,
+		Checkpoint:     s.str("checkpoint"),
+		Timeout:        s.duration("timeout"),
+	}
+	if x := s.number("restored"); s.has("restored") {
+		w.Restored = x
 	}
 	s.close()
 	count := 0
@@ -222,21 +226,21 @@ func (d *decoder) when(n *node, path string) *When {
 }
 
 func (d *decoder) wait(n *node, path string) *Wait {
-	s := d.r.section(n, path)
+	s := d.r.section(n, path, tables[TableCondition]...)
 	if s.n == nil {
 		return &Wait{Timeout: DefaultWaitTimeout}
 	}
 	w := &Wait{
-		Running:         s.boolean("running", false),
-		Checkpoints:     int(s.integer("checkpoints", 0, 1, math.MaxInt32)),
-		Records:         s.integer("records", 0, 1, math.MaxInt64),
-		FirstCheckpoint: s.boolean("first-checkpoint", false),
-		Drained:         s.boolean("drained", false),
-		CaughtUp:        s.boolean("caught-up", false),
-		InFlight:        s.size("in-flight", 0, 1),
-		Elapsed:         s.duration("elapsed", 0, 0),
-		Progress:        s.number("progress", 0, 0, 1),
-		Timeout:         s.duration("timeout", DefaultWaitTimeout, time.Millisecond),
+		Running:         s.boolean("running"),
+		Checkpoints:     int(s.integer("checkpoints")),
+		Records:         s.integer("records"),
+		FirstCheckpoint: s.boolean("first-checkpoint"),
+		Drained:         s.boolean("drained"),
+		CaughtUp:        s.boolean("caught-up"),
+		InFlight:        s.size("in-flight"),
+		Elapsed:         s.duration("elapsed"),
+		Progress:        s.number("progress"),
+		Timeout:         s.duration("timeout"),
 	}
 	if s.has("progress") {
 		s.fail("progress", "is for batch mode, which comes with a later version", "")

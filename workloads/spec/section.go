@@ -18,11 +18,12 @@ type section struct {
 	r     *reporter
 	n     *node // nil: the table is absent, everything is default
 	path  string
+	keys  []Key // types, defaults and limits of what is read
 	known []string
 }
 
-func (r *reporter) section(n *node, path string) *section {
-	s := &section{r: r, n: n, path: path}
+func (r *reporter) section(n *node, path string, keys ...Key) *section {
+	s := &section{r: r, n: n, path: path, keys: keys}
 	if n != nil && n.form != tableForm {
 		r.add(n.at.problem(path, n.show(), "must be a table, not "+n.typeName(), ""))
 		s.n = nil
@@ -79,6 +80,9 @@ func (s *section) schema() {
 
 // close reports unknown keys.
 func (s *section) close() {
+	if s.r.asked != nil {
+		s.r.asked(s)
+	}
 	if s.n == nil {
 		return
 	}
@@ -110,51 +114,65 @@ var homes = map[string]string{
 	"mode": "workload", "parallelism": "workload", "max-parallelism": "workload",
 }
 
-func (s *section) str(key, def string) string {
+// key returns the description of a key; one that the format does not describe
+// has no limits.
+func (s *section) key(name string) Key {
+	k, _ := lookupKey(s.keys, name)
+	return k
+}
+
+// str reads a string, of the words that the key allows.
+func (s *section) str(key string) string { return s.strOr(key, s.key(key).Default) }
+
+// strOr is str where the default depends on other keys.
+func (s *section) strOr(key, def string) string {
 	v := s.value(key)
 	if v == nil {
 		return def
 	}
-	if x, ok := v.scalar.(string); ok && v.form == scalarForm {
+	x, ok := v.scalar.(string)
+	if !ok {
+		s.fail(key, "must be a string, not "+v.typeName(), "")
+		return def
+	}
+	words := s.key(key).Words
+	if len(words) == 0 || slices.Contains(words, x) {
 		return x
 	}
-	s.fail(key, "must be a string, not "+v.typeName(), "")
+	hint := ""
+	if near := options.Nearest(x, words); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	s.fail(key, "must be one of "+strings.Join(words, ", "), hint)
 	return def
 }
 
-// word reads one of a fixed set of words.
-func (s *section) word(key, def string, words []string) string {
-	x := s.str(key, def)
-	if !s.has(key) || slices.Contains(words, x) {
-		return x
+// boolean reads a switch; absent it is off.
+func (s *section) boolean(key string) bool {
+	v := s.value(key)
+	if v == nil {
+		return false
 	}
-	if _, ok := s.n.get(key).scalar.(string); ok {
-		hint := ""
-		if near := options.Nearest(x, words); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		s.fail(key, "must be one of "+strings.Join(words, ", "), hint)
+	x, ok := v.scalar.(bool)
+	if !ok {
+		s.fail(key, "must be true or false, not "+v.typeName(), "")
 	}
-	return def
+	return x
 }
 
-func (s *section) boolean(key string, def bool) bool {
+func (s *section) integer(key string) int64 {
+	k := s.key(key)
+	return s.integerOr(key, k.count(k.Default, 0))
+}
+
+// integerOr is integer where the default depends on other keys.
+func (s *section) integerOr(key string, def int64) int64 {
 	v := s.value(key)
 	if v == nil {
 		return def
 	}
-	if x, ok := v.scalar.(bool); ok {
-		return x
-	}
-	s.fail(key, "must be true or false, not "+v.typeName(), "")
-	return def
-}
-
-func (s *section) integer(key string, def, low, high int64) int64 {
-	v := s.value(key)
-	if v == nil {
-		return def
-	}
+	k := s.key(key)
+	low, high := k.limits()
 	x, ok := v.scalar.(int64)
 	switch {
 	case !ok:
@@ -166,17 +184,16 @@ func (s *section) integer(key string, def, low, high int64) int64 {
 		}
 		s.fail(key, "must be a whole number, not "+v.typeName(), hint)
 		return def
-	case x < low && high == math.MaxInt64:
-		s.fail(key, fmt.Sprintf("must be at least %d", low), "")
-		return def
 	case x < low || x > high:
-		s.fail(key, fmt.Sprintf("must be between %d and %d", low, high), "")
+		s.fail(key, outside(strconv.FormatInt(low, 10), k.High), "")
 		return def
 	}
 	return x
 }
 
-func (s *section) number(key string, def, low, high float64) float64 {
+func (s *section) number(key string) float64 {
+	k := s.key(key)
+	def := k.float(k.Default, 0)
 	v := s.value(key)
 	if v == nil {
 		return def
@@ -186,14 +203,14 @@ func (s *section) number(key string, def, low, high float64) float64 {
 		x, ok = float64(i), true
 	}
 	switch {
-	case !ok || math.IsNaN(x) || math.IsInf(x, 0):
+	case !ok:
 		s.fail(key, "must be a number, not "+v.typeName(), "")
 		return def
-	case x < low && math.IsInf(high, 1):
-		s.fail(key, fmt.Sprintf("must be at least %v", low), "")
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		s.fail(key, "must be a finite number", "")
 		return def
-	case x < low || x > high:
-		s.fail(key, fmt.Sprintf("must be between %v and %v", low, high), "")
+	case x < k.float(k.Low, math.Inf(-1)) || x > k.float(k.High, math.Inf(1)):
+		s.fail(key, outside(k.Low, k.High), "")
 		return def
 	}
 	return x
@@ -217,7 +234,9 @@ func (s *section) text(key, what, example string) (string, bool) {
 	return "", false
 }
 
-func (s *section) duration(key string, def, low time.Duration) time.Duration {
+func (s *section) duration(key string) time.Duration {
+	k := s.key(key)
+	def := k.length(k.Default, 0)
 	x, ok := s.text(key, "duration", `"30 s"`)
 	if !ok {
 		return def
@@ -227,25 +246,30 @@ func (s *section) duration(key string, def, low time.Duration) time.Duration {
 		s.fail(key, err.Error(), "")
 		return def
 	}
-	if d < low {
-		s.fail(key, "must be at least "+options.FormatDuration(low), "")
+	if d < k.length(k.Low, 0) {
+		s.fail(key, "must be at least "+k.Low, "")
 		return def
 	}
 	return d
 }
 
-func (s *section) size(key string, def, low int64) int64 {
+func (s *section) size(key string) int64 {
+	k := s.key(key)
+	def := k.bytes(k.Default, 0)
 	x, ok := s.text(key, "size", `"32 KiB"`)
 	if !ok {
 		return def
 	}
 	n, err := options.ParseSize(x)
-	if err != nil {
+	switch {
+	case err != nil:
 		s.fail(key, err.Error(), "")
 		return def
-	}
-	if n < low {
-		s.fail(key, "must be at least "+options.FormatSize(low), "")
+	case n < k.bytes(k.Low, 0):
+		s.fail(key, "must be at least "+k.Low, "")
+		return def
+	case n > k.bytes(k.High, math.MaxInt64):
+		s.fail(key, "must be at most "+k.High, "")
 		return def
 	}
 	return n

@@ -94,7 +94,7 @@ func (t *Thresholds) read(r *reporter, n *node, path, workload string) {
 			r.add(v.at.problem(s.full(metric), v.show(), "must be a table, not "+v.typeName(), `write { relative = "10 %" }`))
 			continue
 		}
-		e := r.section(v, s.full(metric))
+		e := r.section(v, s.full(metric), Key{Name: "absolute", Low: "0", High: "1e15"})
 		if e.n == nil {
 			continue
 		}
@@ -150,13 +150,13 @@ func (s *section) quantity(key string, q ParamType) float64 {
 	}
 	switch q {
 	case ParamDuration:
-		return s.duration(key, 0, 0).Seconds()
+		return s.duration(key).Seconds()
 	case ParamSize:
-		return float64(s.size(key, 0, 0))
+		return float64(s.size(key))
 	case ParamRate:
 		return s.rate(key)
 	}
-	return s.number(key, 0, 0, 1e15)
+	return s.number(key)
 }
 
 // Find returns what may differ before a metric of a workload counts as
