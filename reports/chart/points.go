@@ -139,7 +139,7 @@ func axisTitle(unit string, log bool) string {
 }
 
 // axis draws grid lines and the horizontal axis below them.
-func axis(s *svg, sc scale, left, width, top, bottom float64, title string) {
+func axis(s surface, sc scale, left, width, top, bottom float64, title string) {
 	s.line("axis", left, bottom, left+width, bottom)
 	edge := -1e9
 	for _, t := range sc.ticks {

@@ -24,9 +24,11 @@ func px(v float64) string {
 	return s
 }
 
+// begin names the picture and describes it in words, for those who do not see
+// it. A title element would show wherever the pointer rests.
 func (s *svg) begin(width, height float64, title, description string) {
-	fmt.Fprintf(&s.b, `<svg class="chart" viewBox="0 0 %s %s" width="%s" height="%s" role="img" aria-label="%s">`,
-		px(width), px(height), px(width), px(height), html.EscapeString(title+". "+description))
+	fmt.Fprintf(&s.b, `<svg class="chart" viewBox="0 0 %s %s" width="%s" height="%s" role="img" aria-label="%s"><desc>%s</desc>`,
+		px(width), px(height), px(width), px(height), html.EscapeString(title), html.EscapeString(description))
 }
 
 func (s *svg) end() string {

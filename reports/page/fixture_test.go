@@ -1,6 +1,7 @@
 package page
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -34,6 +35,8 @@ type fixture struct {
 
 // way is what one recovery takes.
 type way struct{ running, checkpoint, drained float64 }
+
+const workloadText = "schema = 1\n"
 
 var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
@@ -73,7 +76,7 @@ func (f fixture) write(t testing.TB) string {
 		Command: []string{"benchrun", "run", "configs/" + f.workload + ".toml"}, Overrides: []string{}, Seed: 42,
 		Machine: result.Machine{Hostname: "lab", OS: "linux", Arch: "amd64", CPUModel: "Some CPU @ 3 GHz", Cores: 8, MemoryBytes: 16 << 30, Kernel: "6.1", Load1: &load, Probes: map[string]float64{"fsync_ms": 1.25}},
 		Targets: map[string]string{"embedded": "1"}, Started: began, Ended: &ended,
-		Workloads: []result.Workload{{Name: f.workload, Description: "Rescale with data in flight", Primary: f.primary, File: "configs/" + f.workload + ".toml", SHA256: strings.Repeat("ab", 32), Text: "schema = 1\n"}},
+		Workloads: []result.Workload{{Name: f.workload, Description: "Rescale with data in flight", Primary: f.primary, File: "configs/" + f.workload + ".toml", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(workloadText))), Text: workloadText}},
 	}
 	for _, b := range f.builds {
 		run.Builds[b] = result.Build{Path: "/opt/" + b, SHA256: fmt.Sprintf("%064x", len(b)), Revision: b}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"benchrun/harness/result"
-	"benchrun/reports/chart"
 	"benchrun/reports/verdict"
 )
 
@@ -65,12 +64,7 @@ func (w *workloadView) compareBest(reference string) {
 		w.Headline = append(w.Headline, fmt.Sprintf("No trial has the metric %s.", w.spec.Primary))
 		return
 	}
-	value := func(i int) string {
-		if m.Unit == "s" {
-			return rough(median[i], "s")
-		}
-		return chart.Quantity(median[i], m.Unit)
-	}
+	value := func(i int) string { return quantityWords(median[i], m.Unit) }
 	deed, known := deeds[w.spec.Primary]
 	if !known {
 		deed = short(w.spec.Primary) + " was %s with %s"
@@ -154,11 +148,7 @@ func (w *workloadView) laterSentences() {
 		var parts []string
 		for i := range w.columns {
 			if s, ok := w.stat(i, f.prefix+w.spec.Primary); ok {
-				value := rough(s.Median, s.Unit)
-				if value == "" {
-					value = chart.Quantity(s.Median, s.Unit)
-				}
-				parts = append(parts, w.labels[i]+" "+value)
+				parts = append(parts, w.labels[i]+" "+quantityWords(s.Median, s.Unit))
 			}
 		}
 		if len(parts) > 0 {

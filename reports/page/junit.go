@@ -24,8 +24,8 @@ type junitSuite struct {
 	Failures  int         `xml:"failures,attr"`
 	Errors    int         `xml:"errors,attr"`
 	Skipped   int         `xml:"skipped,attr"`
-	Time      string      `xml:"time,attr"`
-	Timestamp string      `xml:"timestamp,attr"`
+	Time      string      `xml:"time,attr,omitempty"`
+	Timestamp string      `xml:"timestamp,attr,omitempty"`
 	Hostname  string      `xml:"hostname,attr,omitempty"`
 	Cases     []junitCase `xml:"testcase"`
 }
@@ -65,20 +65,29 @@ func junit(l *result.Loaded, v *view) ([]byte, error) {
 			}
 		}
 		s.Time = fmt.Sprintf("%.3f", total)
-		for _, c := range s.Cases {
-			s.Tests++
-			switch {
-			case c.Failure != nil:
-				s.Failures++
-			case c.Error != nil:
-				s.Errors++
-			case c.Skipped != nil:
-				s.Skipped++
-			}
-		}
-		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped
+		all.count(&s)
 		all.Suites = append(all.Suites, s)
 	}
+	return encodeJUnit(all)
+}
+
+// count adds up the cases of a suite.
+func (all *junitSuites) count(s *junitSuite) {
+	for _, c := range s.Cases {
+		s.Tests++
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+	}
+	all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped
+}
+
+func encodeJUnit(all junitSuites) ([]byte, error) {
 	b, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return nil, err

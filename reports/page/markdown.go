@@ -20,9 +20,9 @@ func markdown(v *view) string {
 			fmt.Fprintf(&b, "%s ", escapeMarkdown(h))
 		}
 		b.WriteString("\n\n")
-		markdownTable(&b, w.Results)
+		markdownTable(&b, w.Results, "cell")
 		if w.Limits != nil {
-			markdownTable(&b, w.Limits)
+			markdownTable(&b, w.Limits, "cell")
 		}
 		if len(w.Warnings) > 0 {
 			b.WriteString("Warnings:\n\n")
@@ -47,8 +47,8 @@ func bullets(b *strings.Builder, lines []string) {
 	}
 }
 
-func markdownTable(b *strings.Builder, t *table) {
-	fmt.Fprintf(b, "%s\n\n| cell |", escapeMarkdown(t.Caption))
+func markdownTable(b *strings.Builder, t *table, first string) {
+	fmt.Fprintf(b, "%s\n\n| %s |", escapeMarkdown(t.Caption), first)
 	for _, h := range t.Head {
 		text := h.Text
 		if strings.HasPrefix(h.Sub, "seconds") {
@@ -78,3 +78,21 @@ func markdownTable(b *strings.Builder, t *table) {
 var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`, "]", `\]`, "\n", " ", "\r", " ")
 
 func escapeMarkdown(s string) string { return markdownEscapes.Replace(s) }
+
+// summaryLimit is what a step summary of GitHub may have; the rest is not
+// shown at all.
+const summaryLimit = 1 << 20
+
+// limited cuts a text that is too long for a step summary, at the end of a
+// line, and says so.
+func limited(s string) string {
+	if len(s) <= summaryLimit {
+		return s
+	}
+	const word = "\n**Cut here: the summary is longer than 1 MiB. The page has all of it.**\n"
+	s = s[:summaryLimit-len(word)]
+	if i := strings.LastIndexByte(s, '\n'); i > 0 {
+		s = s[:i+1]
+	}
+	return strings.ToValidUTF8(s, "") + word
+}

@@ -141,28 +141,37 @@ type download struct {
 }
 
 // gzipFrom is the size from which an embedded file is compressed.
-const gzipFrom = 256 << 10
+const gzipFrom = 8 << 10
+
+// embedded is a file within the page.
+func embedded(name, what, mime string, b []byte) (download, error) {
+	d := download{Name: name, What: what, Size: chart.Quantity(float64(len(b)), "B")}
+	if len(b) >= gzipFrom {
+		var z bytes.Buffer
+		w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
+		if err != nil {
+			return d, fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := w.Write(b); err != nil {
+			return d, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := w.Close(); err != nil {
+			return d, fmt.Errorf("%s: %w", name, err)
+		}
+		b, mime, d.Name = z.Bytes(), "application/gzip", name+".gz"
+	}
+	d.URL = template.URL("data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(b))
+	return d, nil
+}
 
 // downloads embeds the raw samples, so that a page that was sent by mail still
 // holds what its numbers come from.
 func downloads(l *result.Loaded, s *result.Summary, columns []verdict.Column) ([]download, error) {
 	var out []download
 	add := func(name, what, mime string, b []byte) error {
-		d := download{Name: name, What: what, Size: chart.Quantity(float64(len(b)), "B")}
-		if len(b) >= gzipFrom {
-			var z bytes.Buffer
-			w := gzip.NewWriter(&z)
-			if _, err := w.Write(b); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			if err := w.Close(); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			b, mime, d.Name = z.Bytes(), "application/gzip", name+".gz"
-		}
-		d.URL = template.URL("data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(b))
+		d, err := embedded(name, what, mime, b)
 		out = append(out, d)
-		return nil
+		return err
 	}
 	for _, f := range []struct{ name, what, mime string }{
 		{"trials.jsonl", "one line a trial: outcome, metrics, faults, proof, options", "application/x-ndjson"},

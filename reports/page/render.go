@@ -4,25 +4,37 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"benchrun/harness/result"
 	"benchrun/reports/verdict"
 )
 
-//go:embed report.html style.css
+//go:embed *.html style.css
 var files embed.FS
 
-var page = template.Must(template.New("report.html").Funcs(template.FuncMap{
+var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
 	"style": func() (template.CSS, error) {
 		b, err := files.ReadFile("style.css")
 		return template.CSS(b), err
 	},
-}).ParseFS(files, "report.html"))
+}).ParseFS(files, "*.html"))
+
+// execute fills a page.
+func execute(name string, view any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, name, view); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b.Bytes(), nil
+}
 
 // Render writes the report of a run folder into it: report.html, plots/*.png,
 // summary.json, summary.md and junit.xml. Files are replaced one by one, each
@@ -30,6 +42,9 @@ var page = template.Must(template.New("report.html").Funcs(template.FuncMap{
 func Render(runDir string) error {
 	l, err := result.Load(runDir)
 	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := meaningful(l); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	s := verdict.Summarize(l)
@@ -40,30 +55,81 @@ func Render(runDir string) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := writePlots(runDir, v.plots()); err != nil {
+	if err := writePlots(runDir, "", v.plots()); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	var html bytes.Buffer
-	if err := page.Execute(&html, v); err != nil {
-		return fmt.Errorf("report: report.html: %w", err)
+	html, err := execute("report.html", v)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
 	}
 	unit, err := junit(l, v)
 	if err != nil {
 		return fmt.Errorf("report: junit.xml: %w", err)
 	}
-	for _, f := range []struct {
-		name    string
-		content []byte
-	}{
-		{"report.html", html.Bytes()},
-		{"summary.md", []byte(markdown(v))},
-		{"junit.xml", unit},
-	} {
-		if err := result.WriteFile(filepath.Join(runDir, f.name), f.content); err != nil {
-			return fmt.Errorf("report: %s: %w", f.name, err)
+	return writeFiles(runDir, "report", []file{{"report.html", html}, {"summary.md", []byte(limited(markdown(v)))}, {"junit.xml", unit}})
+}
+
+// file is one that a page consists of.
+type file struct {
+	name    string
+	content []byte
+}
+
+// writeFiles replaces files one by one.
+func writeFiles(dir, what string, files []file) error {
+	for _, f := range files {
+		if err := result.WriteFile(filepath.Join(dir, f.name), f.content); err != nil {
+			return fmt.Errorf("%s: %s: %w", what, f.name, err)
 		}
 	}
 	return nil
+}
+
+// Markdown is the summary of a run for pull requests and job pages.
+func Markdown(l *result.Loaded) (string, error) {
+	v, err := load(l)
+	if err != nil {
+		return "", err
+	}
+	return limited(markdown(v)), nil
+}
+
+// JUnit is a run as test cases.
+func JUnit(l *result.Loaded) ([]byte, error) {
+	v, err := load(l)
+	if err != nil {
+		return nil, err
+	}
+	return junit(l, v)
+}
+
+func load(l *result.Loaded) (*view, error) {
+	if err := meaningful(l); err != nil {
+		return nil, err
+	}
+	return newView(l, verdict.Summarize(l))
+}
+
+// ErrNoContent means that a run.json describes no run: there is nothing to
+// make a page of.
+var ErrNoContent = errors.New("it describes no run")
+
+// meaningful refuses a run.json that parses and says nothing.
+func meaningful(l *result.Loaded) error {
+	missing := ""
+	switch r := &l.Run; {
+	case r.Schema == 0:
+		missing = "schema"
+	case r.Run == "":
+		missing = "run"
+	case len(r.Workloads) == 0:
+		missing = "workloads"
+	case len(r.Plan.Cells) == 0 || len(r.Plan.Order) == 0:
+		missing = "plan"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %s is empty", filepath.Join(l.Dir, "run.json"), ErrNoContent, missing)
 }
 
 // picture is a chart that draws itself as PNG.
@@ -75,30 +141,47 @@ type plotFile struct {
 	picture picture
 }
 
-// writePlots writes the pictures and removes those of an earlier rendering
-// that are no more.
-func writePlots(runDir string, plots []plotFile) error {
-	dir := filepath.Join(runDir, "plots")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+// own are the beginnings of the names of plots that pages other than the
+// report keep beside it.
+var own = []string{gatePlots, trendPlots}
+
+// writePlots writes pictures and removes those of an earlier rendering of the
+// same page that are no more. prefix tells pages apart; the report has none.
+func writePlots(dir, prefix string, plots []plotFile) error {
+	folder := filepath.Join(dir, "plots")
+	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return fmt.Errorf("plots: %w", err)
 	}
+	errs := make([]error, len(plots))
 	current := map[string]bool{}
-	for _, p := range plots {
-		b, err := p.picture.PNG()
-		if err != nil {
-			return fmt.Errorf("plots/%s: %w", p.name, err)
-		}
-		if err := result.WriteFile(filepath.Join(dir, p.name), b); err != nil {
-			return fmt.Errorf("plots/%s: %w", p.name, err)
-		}
+	seats := make(chan struct{}, painters)
+	var group sync.WaitGroup
+	for i, p := range plots {
 		current[p.name] = true
+		seats <- struct{}{}
+		group.Go(func() {
+			defer func() { <-seats }()
+			b, err := p.picture.PNG()
+			if err == nil {
+				err = result.WriteFile(filepath.Join(folder, p.name), b)
+			}
+			if err != nil {
+				errs[i] = fmt.Errorf("plots/%s: %w", p.name, err)
+			}
+		})
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "*.png"))
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(folder, "*.png"))
 	if err != nil {
 		return fmt.Errorf("plots: %w", err)
 	}
 	for _, path := range old {
-		if !current[filepath.Base(path)] {
+		name := filepath.Base(path)
+		theirs := prefix == "" && slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(name, o) })
+		if !current[name] && !theirs && strings.HasPrefix(name, prefix) {
 			if err := os.Remove(path); err != nil {
 				return fmt.Errorf("plots: %w", err)
 			}
@@ -106,6 +189,9 @@ func writePlots(runDir string, plots []plotFile) error {
 	}
 	return nil
 }
+
+// painters is how many pictures are drawn at a time: each takes some megabytes.
+const painters = 4
 
 // slug makes a name fit for a file and an anchor.
 func slug(name string) string {

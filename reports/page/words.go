@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"benchrun/harness/result"
+	"benchrun/reports/chart"
 )
 
 // label names a cell as a person would: the flags that are on, then what else
@@ -88,6 +89,14 @@ func rough(v float64, unit string) string {
 	return strconv.FormatFloat(v, 'f', 3, 64) + " s"
 }
 
+// quantityWords writes a value for a sentence.
+func quantityWords(v float64, unit string) string {
+	if unit == "s" {
+		return rough(v, unit)
+	}
+	return chart.Quantity(v, unit)
+}
+
 // times says how much better a ratio is, in the direction of better.
 func times(ratio float64, better result.Better) string {
 	if better == result.Lower {
@@ -115,6 +124,13 @@ func plainer(word string, better result.Better) string {
 		return "as much"
 	}
 	return word
+}
+
+func lower(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
 }
 
 // count says a number with its noun.

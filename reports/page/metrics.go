@@ -1,0 +1,56 @@
+package page
+
+import (
+	"strings"
+
+	"benchrun/harness/result"
+)
+
+// the three metrics that are shown together wherever one of them is.
+var together = []string{"time_to_running_s", "time_to_first_checkpoint_s", "time_to_drained_s"}
+
+var shortNames = map[string]string{
+	"detect_s":                           "detected",
+	"time_to_deploying_s":                "deploying",
+	"time_to_initializing_s":             "initializing",
+	"time_to_running_s":                  "running",
+	"time_to_first_output_s":             "first output",
+	"time_to_first_checkpoint_trigger_s": "first checkpoint triggered",
+	"time_to_first_checkpoint_s":         "first checkpoint",
+	"time_to_drained_s":                  "drained",
+	"time_to_caught_up_s":                "caught up",
+	"restored_inflight_bytes":            "restored in flight",
+	"restored_bytes":                     "read at restore",
+	"filtered_out_bytes":                 "filtered out",
+	"spilled_bytes":                      "spilled",
+	"first_checkpoint_inflight_bytes":    "in flight at first checkpoint",
+	"inflight_inflation":                 "inflation",
+	"reprocessed_records":                "reprocessed",
+	"throughput_records_per_s":           "throughput",
+	"makespan_s":                         "makespan",
+}
+
+// short is the name of a metric in words.
+func short(metric string) string {
+	step := ""
+	if i := strings.LastIndexByte(metric, '.'); i >= 0 {
+		step, metric = metric[:i], metric[i+1:]
+	}
+	name, ok := shortNames[metric]
+	if !ok {
+		name = metric
+	}
+	if step != "" {
+		return step + ": " + name
+	}
+	return name
+}
+
+// metricOf finds a metric, or stands in for an unknown one.
+func metricOf(name string) result.Metric {
+	m, ok := result.LookupMetric(name)
+	if !ok {
+		m = result.Metric{Name: name, Unit: "1", Better: result.Neutral, Help: "not known to this version"}
+	}
+	return m
+}

@@ -1,0 +1,227 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"benchrun/harness/result"
+	"benchrun/reports/chart"
+	"benchrun/reports/verdict"
+)
+
+// results makes the table of times.
+func (w *workloadView) results() {
+	metrics := slices.Clone(together)
+	for _, m := range []string{"time_to_first_output_s", "time_to_caught_up_s"} {
+		if len(w.everywhere([]string{m})) > 0 {
+			metrics = append(metrics, m)
+		}
+	}
+	for _, m := range []string{"makespan_s", w.spec.Primary} {
+		if w.has(m) && !slices.Contains(metrics, m) {
+			metrics = append(metrics, m)
+		}
+	}
+	caption := "Times after " + w.faults[0].title()
+	if len(w.faults) > 1 {
+		caption = "Times after each fault"
+	}
+	t := &table{ID: w.ID + "-results", Caption: caption, Head: []column{{Text: "trials ok", Sub: "of planned"}}}
+	for _, m := range metrics {
+		d := metricOf(m)
+		sub := unitWord(d.Unit)
+		if d.Better != result.Neutral {
+			sub += ", " + string(d.Better) + " is better"
+		}
+		t.Head = append(t.Head, column{Text: short(m), Sub: sub, Title: m + ": " + d.Help})
+	}
+	t.Head = append(t.Head, column{Text: "recovery path", Sub: "as recorded"})
+	primary := w.spec.Primary
+	paired := len(w.summary.Pairs) > 0
+	if paired {
+		t.Head = append(t.Head, column{Text: w.ratioTitle(), Sub: short(primary), Title: "median of the ratios within blocks, " + primary + ", to " + w.reference()})
+	}
+	t.Head = append(t.Head, column{Text: "output"})
+	for k, f := range w.faults {
+		w.group(t, f)
+		for i := range w.columns {
+			c := &w.columns[i]
+			r := row{Label: w.labels[i], Title: c.Name, Cells: []cell{okCell(c)}}
+			for _, m := range metrics {
+				r.Cells = append(r.Cells, w.medianCell(i, f.prefix+m))
+			}
+			r.Cells = append(r.Cells, pathCell(c, k, f.name))
+			if paired {
+				r.Cells = append(r.Cells, w.ratioCell(i, f.prefix+primary))
+			}
+			r.Cells = append(r.Cells, outputCell(c))
+			t.Rows = append(t.Rows, r)
+		}
+	}
+	w.Results = t
+}
+
+// group puts the name of a fault above its rows, if there are several faults.
+func (w *workloadView) group(t *table, f faultView) {
+	if len(w.faults) < 2 {
+		return
+	}
+	r := row{Group: f.name, Note: f.kind, ID: t.ID + "-" + slug(f.name)}
+	if f.prefix != "" {
+		r.Note += "; metrics " + f.prefix + "*"
+	}
+	t.Rows = append(t.Rows, r)
+}
+
+// everywhere are those of some metrics that any fault has samples of.
+func (w *workloadView) everywhere(metrics []string) []string {
+	var out []string
+	for _, m := range metrics {
+		if slices.ContainsFunc(w.faults, func(f faultView) bool { return w.has(f.prefix + m) }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func unitWord(unit string) string {
+	switch unit {
+	case "s":
+		return "seconds"
+	case "B":
+		return "bytes"
+	case "1":
+		return ""
+	}
+	return unit
+}
+
+func (w *workloadView) reference() string {
+	return label(verdict.Reference(w.run, w.Name))
+}
+
+// ratioTitle heads the column of ratios.
+func (w *workloadView) ratioTitle() string {
+	if r := w.reference(); len(r) <= 12 {
+		return "ratio to " + r
+	}
+	return "ratio to the reference"
+}
+
+func okCell(c *verdict.Column) cell {
+	ok := 0
+	for _, t := range c.Trials {
+		if t.Outcome == result.OK {
+			ok++
+		}
+	}
+	out := cell{Text: fmt.Sprintf("%d of %d", ok, c.Planned)}
+	if c.Failed > 0 {
+		out.Sub, out.Class = fmt.Sprintf("%d failed", c.Failed), "bad"
+	}
+	if missing := c.Planned - len(c.Trials); missing > 0 {
+		out.Sub = strings.TrimPrefix(fmt.Sprintf("%s, %d missing", out.Sub, missing), ", ")
+	}
+	return out
+}
+
+// medianCell shows the median with its interval, or with the range where the
+// samples are too few for one.
+func (w *workloadView) medianCell(i int, metric string) cell {
+	s, ok := w.stat(i, metric)
+	if !ok {
+		return cell{Text: "–", Class: "dim", Title: "no trial of this cell reached it before the next fault or the end"}
+	}
+	out := cell{Text: chart.Number(s.Median, s.Unit)}
+	exact := fmt.Sprintf("median %v, mean %v, min %v, max %v %s; n = %d", s.Median, s.Mean, s.Min, s.Max, s.Unit, s.N)
+	if s.SD != nil {
+		exact += fmt.Sprintf("; sd %.3g", *s.SD)
+	}
+	out.Title = exact
+	switch {
+	case s.CILow != nil && s.CIHigh != nil:
+		out.Sub = "[" + chart.Number(*s.CILow, s.Unit) + " – " + chart.Number(*s.CIHigh, s.Unit) + "]"
+	case s.N > 1:
+		out.Sub = chart.Number(s.Min, s.Unit) + " … " + chart.Number(s.Max, s.Unit)
+	default:
+		out.Sub = "one sample"
+	}
+	return out
+}
+
+// pathCell is how the trials recovered from the k-th fault.
+func pathCell(c *verdict.Column, k int, fault string) cell {
+	var paths []string
+	for _, t := range c.Trials {
+		p := ""
+		if k == 0 {
+			p = t.RecoveryPath
+		}
+		for _, f := range t.Faults {
+			if k > 0 && f.Name == fault {
+				p = f.RecoveryPath
+			}
+		}
+		if t.Outcome == result.OK && p != "" && !slices.Contains(paths, p) {
+			paths = append(paths, p)
+		}
+	}
+	if len(paths) == 0 {
+		return cell{Text: "–", Class: "dim", Title: "no trial recorded a path"}
+	}
+	slices.Sort(paths)
+	return cell{Text: strings.Join(paths, ", ")}
+}
+
+func (w *workloadView) ratioCell(i int, metric string) cell {
+	c := &w.columns[i]
+	if c.Cell == verdict.Reference(w.run, w.Name) {
+		return cell{Text: "1", Sub: "the reference", Class: "dim"}
+	}
+	p, ok := w.summary.Pairs[c.Name][metric]
+	if !ok || p.Ratio == nil {
+		return cell{Text: "–", Class: "dim", Title: "too few blocks in which both cells were measured"}
+	}
+	out := cell{Text: ratioText(*p.Ratio), Title: fmt.Sprintf("%v; %d pairs", *p.Ratio, p.N)}
+	switch verdict.Verdict(p.Verdict) {
+	case verdict.Faster:
+		out.Class, out.Sub = "good", "faster"
+	case verdict.Slower:
+		out.Class, out.Sub = "bad", "slower"
+	case verdict.Same:
+		out.Sub = "same"
+	default:
+		out.Sub = "no verdict"
+	}
+	if p.CILow != nil && p.CIHigh != nil {
+		out.Sub += " [" + ratioText(*p.CILow) + " – " + ratioText(*p.CIHigh) + "]"
+	}
+	return out
+}
+
+func ratioText(r float64) string { return "×" + chart.Number(r, "ratio") }
+
+func outputCell(c *verdict.Column) cell {
+	var proved, unproved, wrong int
+	for _, t := range c.Trials {
+		switch {
+		case t.Outcome == result.Incorrect:
+			wrong++
+		case t.Outcome != result.OK:
+		case t.Correctness == nil:
+			unproved++
+		default:
+			proved++
+		}
+	}
+	switch {
+	case wrong > 0:
+		return cell{Text: "✗ wrong", Class: "bad", Title: count(wrong, "trial", "trials") + " with wrong output"}
+	case proved > 0 && unproved == 0:
+		return cell{Text: "✓ proved", Class: "good", Title: "every record of every trial that is ok is accounted for"}
+	case proved+unproved == 0:
+		return cell{Text: "–", Class: "dim", Title: "no trial ended well"}
+	}
+	return cell{Text: "unproved", Class: "dim", Title: "the job discards its output, so nothing can be proved"}
+}
