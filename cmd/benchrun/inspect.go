@@ -246,32 +246,3 @@ func betterText(b result.Better) string {
 	}
 	return "neither is better"
 }
-
-func (a *app) reportCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "report RUN...",
-		Short:   "render the report of runs again from their raw samples",
-		Long:    "Renders HTML, PNG, Markdown and summary.json of run folders again, from run.json, trials.jsonl and the events. It never measures; the same samples give the same bytes.",
-		Example: "  benchrun report results/runs/20260102T030405Z-quickstart-1a2b3c4d",
-		Args:    needs("a run folder"),
-		RunE: func(c *cobra.Command, args []string) error {
-			for _, dir := range args {
-				l, err := result.Load(dir)
-				if err != nil {
-					return err
-				}
-				for _, w := range l.Warnings {
-					fmt.Fprintln(a.stderr, "warning:", w)
-				}
-				if a.render == nil {
-					return errors.New("this build renders no reports")
-				}
-				if err := a.render(dir); err != nil {
-					return exit(result.ExitFailed, fmt.Errorf("report of %s: %w", dir, err))
-				}
-				fmt.Fprintf(a.stdout, "report: %s/report.html\n", strings.TrimRight(dir, "/"))
-			}
-			return nil
-		},
-	}
-}
