@@ -74,6 +74,7 @@ var rooms = map[string]string{
 	"github.com/shirou/gopsutil/":       "harness/probe",
 	"github.com/pelletier/go-toml/":     "workloads/spec",
 	"github.com/montanaflynn/stats":     "reports/stats",
+	"github.com/aclements/go-moremath/": "reports/stats",
 	"github.com/spf13/cobra":            "cmd/benchrun",
 	"github.com/bmatcuk/doublestar/":    "workloads/catalog",
 	"github.com/cockroachdb/pebble":     "runtime/state/lsm",

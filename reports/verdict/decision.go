@@ -1,6 +1,9 @@
 package verdict
 
 import (
+	"slices"
+	"strings"
+
 	"benchrun/harness/result"
 )
 
@@ -25,7 +28,14 @@ type Rules struct {
 	Screen     bool       // the first of two looks: lenient, its alarms are run again
 	Confirmed  bool       // the second look: old and new blocks of what alarmed, pooled
 	Offset     float64    // between runs of different times, 0.1: ten percent; 0: DefaultOffset
+	// Alarmed are the cells that the first look alarmed on, for the second.
+	// Empty: those with more blocks than the others of their workload.
+	Alarmed []result.Cell
 }
+
+// DefaultOffset is what may lie between two runs of different times without
+// the program having changed.
+const DefaultOffset = 0.10
 
 // Decision is what a gate or a comparison found: the document of
 // `benchrun gate --json` and of `benchrun compare --json`.
@@ -48,7 +58,8 @@ type Decision struct {
 // Judged is one metric of one cell, head against base.
 type Judged struct {
 	Workload   string        `json:"workload"`
-	Cell       string        `json:"cell"`
+	Cell       string        `json:"cell"`            // with more than two builds cell@build
+	Build      string        `json:"build,omitempty"` // of the head
 	Metric     string        `json:"metric"`
 	Unit       string        `json:"unit"`
 	Better     result.Better `json:"better"`
@@ -61,18 +72,23 @@ type Judged struct {
 	Ratio      *float64      `json:"ratio,omitempty"` // head to base
 	CILow      *float64      `json:"ci_low,omitempty"`
 	CIHigh     *float64      `json:"ci_high,omitempty"`
-	Level      float64       `json:"level"` // of the interval, after the correction for the number of cells
-	// Second opinions; the verdict does not rest on them.
-	Shift     *float64  `json:"hodges_lehmann,omitempty"` // ratio
-	ShiftLow  *float64  `json:"hodges_lehmann_low,omitempty"`
-	ShiftHigh *float64  `json:"hodges_lehmann_high,omitempty"`
-	P         *float64  `json:"p_sign_flip,omitempty"` // two-sided
-	Noise     *float64  `json:"noise,omitempty"`       // smallest relative change that this many pairs can show
-	Threshold Threshold `json:"threshold"`
-	Verdict   Verdict   `json:"verdict"`
-	Alarm     bool      `json:"alarm,omitempty"`   // of a screen: to be run again
-	Cleared   bool      `json:"cleared,omitempty"` // alarmed at the first look, not after the second
-	Why       string    `json:"why"`               // in words and numbers
+	Level      float64       `json:"level"` // of the interval: after the correction for the number of cells; of same, SameLevel
+	// Second opinions. The verdict rests on the interval, and in cells whose
+	// noise is beyond all measure on the sign-flip test as well.
+	Shift     *float64 `json:"hodges_lehmann,omitempty"` // ratio
+	ShiftLow  *float64 `json:"hodges_lehmann_low,omitempty"`
+	ShiftHigh *float64 `json:"hodges_lehmann_high,omitempty"`
+	P         *float64 `json:"p_sign_flip,omitempty"` // two-sided
+	// MannWhitney and Delta are of two runs of different times: the two-sided p,
+	// and Cliff's delta, 1 if every sample of the head is larger.
+	MannWhitney *float64  `json:"p_mann_whitney,omitempty"`
+	Delta       *float64  `json:"cliffs_delta,omitempty"`
+	Noise       *float64  `json:"noise,omitempty"` // smallest relative change that this many pairs can show
+	Threshold   Threshold `json:"threshold"`
+	Verdict     Verdict   `json:"verdict"`
+	Alarm       bool      `json:"alarm,omitempty"`   // of a screen: to be run again
+	Cleared     bool      `json:"cleared,omitempty"` // alarmed at the first look, not after the second
+	Why         string    `json:"why"`               // in words and numbers
 }
 
 // Controls are the pairs of cells that cannot differ by their options: what
@@ -88,8 +104,14 @@ func (d *Decision) Alarmed() []result.Cell {
 	var out []result.Cell
 	for _, j := range d.Judged {
 		if j.Alarm {
-			out = append(out, result.Cell{Workload: j.Workload, Cell: j.Cell})
+			c := result.Cell{Workload: j.Workload, Cell: j.cell()}
+			if !slices.ContainsFunc(out, func(o result.Cell) bool { return o.Workload == c.Workload && o.Cell == c.Cell }) {
+				out = append(out, c)
+			}
 		}
 	}
 	return out
 }
+
+// cell is the cell as the plan names it.
+func (j *Judged) cell() string { return strings.TrimSuffix(j.Cell, "@"+j.Build) }

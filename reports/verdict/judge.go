@@ -1,0 +1,360 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"benchrun/harness/result"
+	"benchrun/reports/stats"
+)
+
+// The rates that a gate call keeps over all its cells; sim_test.go holds it to
+// them.
+const (
+	// callError is the one-sided error of the intervals of a call, divided by
+	// the number of cells judged.
+	callError = 0.05
+	// confirmedError is the error of the exact test that a noisy cell takes as
+	// well, at the second of two looks.
+	confirmedError = 0.02
+	// SameLevel is the level of the interval that must lie inside the band for
+	// the verdict same. It is not corrected: no alarm hangs on it.
+	SameLevel = 0.90
+	// noisy is how many thresholds the noise of a cell may reach before an
+	// interval alone no longer convinces.
+	noisy = 2
+	// screenTail is the tail of the first of two looks, for any number of
+	// cells: what it lets through is measured again.
+	screenTail = 0.20
+	// equal is how far two computed logarithms may differ and mean the same.
+	equal = 1e-9
+)
+
+// rates are the error probabilities that one cell is judged with.
+type rates struct {
+	interval float64 // each tail of the interval
+	exact    float64 // of the exact test
+}
+
+// share splits a call's error evenly over its cells (Bonferroni): the verdict
+// of a cell depends on how many others are judged, never on what they measured.
+func share(cells int, confirmed bool) rates {
+	cells = max(cells, 1)
+	e := rates{callError / float64(cells), callError / float64(cells)}
+	if confirmed {
+		e.exact = confirmedError / float64(cells)
+	}
+	return e
+}
+
+// pairing is one metric of two columns, block by block.
+type pairing struct {
+	head, base         []float64 // blocks in which both have the metric
+	headLost, baseLost int       // blocks in which only the other side came to an end
+}
+
+func pairUp(head, base *Column, metric string) pairing {
+	var p pairing
+	p.head, p.base = Pair(head, base, metric)
+	lost := func(c *Column) map[int]bool {
+		m := map[int]bool{}
+		for i := range c.Trials {
+			if t := &c.Trials[i]; censored(t) {
+				m[t.Block] = true
+			}
+		}
+		return m
+	}
+	count := func(c *Column, other map[int]bool) int {
+		n := 0
+		for i := range c.Trials {
+			if t := &c.Trials[i]; t.Outcome == result.OK && other[t.Block] {
+				if _, ok := t.Value(metric); ok {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	p.headLost, p.baseLost = count(base, lost(head)), count(head, lost(base))
+	return p
+}
+
+// censored tells whether a trial would have taken longer than it was given, or
+// for ever: it ranks behind all that ended.
+func censored(t *result.Trial) bool {
+	return t.Outcome == result.Timeout || t.Outcome == result.Failed || t.Outcome == result.Incorrect
+}
+
+// finding is what samples say of a change.
+type finding struct {
+	verdict Verdict
+	ci      *stats.Interval // of the ratio
+	level   float64
+	why     string
+}
+
+// paired judges pairs: logs are the logarithms of head to base, differences
+// those of the values.
+func paired(logs, differences []float64, better result.Better, band Band, e rates, seed uint64) finding {
+	f := finding{verdict: Inconclusive, level: 1 - 2*e.interval}
+	middle, _ := stats.Median(logs)
+	difference, _ := stats.Median(differences)
+	limit := math.Log1p(band.Relative)
+	wide, ok := stats.BootstrapMedian(logs, f.level)
+	if !ok {
+		f.why = "one pair has no interval"
+		return f
+	}
+	f.ci = &stats.Interval{Low: math.Exp(wide.Low), High: math.Exp(wide.High)}
+	narrow, _ := stats.BootstrapMedian(logs, SameLevel)
+	inside := narrow.Low >= -limit-equal && narrow.High <= limit+equal
+	if inside || withinAll(differences, band.Absolute) {
+		f.verdict, f.level = Same, SameLevel
+		f.ci = &stats.Interval{Low: math.Exp(narrow.Low), High: math.Exp(narrow.High)}
+		f.why = "the interval lies inside the threshold"
+		if !inside {
+			f.why = "no pair differs by more than the absolute threshold"
+		}
+		return f
+	}
+	spread, _ := stats.MedianError(logs)
+	noise := stats.NormalQuantile(e.interval) * spread
+	excludes := wide.Low > equal || wide.High < -equal
+	switch {
+	case better == result.Neutral:
+		f.why = "the metric has no better direction"
+	case math.Abs(middle) <= limit+equal && excludes:
+		f.why = "it differs, but the median ratio is inside the threshold and the interval is not"
+	case !excludes:
+		f.why = "the interval holds both no change and more than the threshold"
+	case math.Abs(middle) <= limit+equal:
+		f.why = "the interval reaches beyond the threshold"
+	case math.Abs(difference) <= band.Absolute:
+		f.why = "the median difference is below the absolute threshold"
+	case math.Abs(middle) <= noise:
+		f.why = fmt.Sprintf("the change is no larger than the noise of so many pairs, %s", percent(math.Expm1(noise)))
+	case noise > noisy*limit && !unlikely(logs, e.exact, seed):
+		f.why = fmt.Sprintf("the pairs scatter more than %d thresholds, and the exact sign-flip test finds no change at %.2g", noisy, e.exact)
+	default:
+		f.verdict = direction((middle > 0) == (better == result.Higher))
+		f.why = "the interval excludes 1 and the median ratio is beyond the threshold"
+	}
+	return f
+}
+
+// unlikely tells whether samples lie on one side of 0 by more than chance.
+func unlikely(logs []float64, p float64, seed uint64) bool {
+	x, ok := stats.FlipSigns(logs, seed)
+	return ok && min(x.Greater, x.Less) <= p
+}
+
+// judgePairs fills in what pairs of blocks tell.
+func (j *Judged) judgePairs(p pairing, e rates, seed uint64) {
+	j.Level = 1 - 2*e.interval
+	j.N = len(p.head)
+	j.Verdict = Inconclusive
+	if j.N == 0 {
+		j.Why = fmt.Sprintf("no block has the metric on both sides, of %d planned", j.Planned)
+		return
+	}
+	if 2*j.N < j.Planned {
+		j.Why = fmt.Sprintf("only %d of %d pairs came to an end: those that are missing may be the slow ones", j.N, j.Planned)
+		return
+	}
+	logs, ok := stats.LogRatios(p.head, p.base)
+	differences := make([]float64, j.N)
+	for i := range differences {
+		differences[i] = p.head[i] - p.base[i]
+	}
+	if !ok {
+		j.Why = "a value of 0 on one side has no ratio"
+		if j.N >= MinPairs && p.headLost+p.baseLost == 0 && withinAll(differences, j.Threshold.Absolute) {
+			j.Verdict, j.Why = Same, "no pair differs by more than the absolute threshold"
+		}
+		return
+	}
+	j.ratio(logs, e, seed)
+	if j.N < MinPairs {
+		j.CILow, j.CIHigh = nil, nil
+		j.Why = fmt.Sprintf("%d pairs are too few for a verdict; it takes %d", j.N, MinPairs)
+		return
+	}
+	f := paired(logs, differences, j.Better, j.Threshold.Band, e, seed)
+	f = f.censor(p, logs, differences, j, e, seed)
+	j.Verdict, j.Level, j.Why = f.verdict, f.level, f.why
+	if f.ci != nil {
+		j.CILow, j.CIHigh = finitePtr(f.ci.Low), finitePtr(f.ci.High)
+	}
+}
+
+// ratio fills in the numbers that need no verdict.
+func (j *Judged) ratio(logs []float64, e rates, seed uint64) {
+	if m, ok := stats.Median(logs); ok {
+		j.Ratio = finitePtr(math.Exp(m))
+	}
+	if s, ok := stats.PairedShift(logs, j.Level); ok {
+		j.Shift = finitePtr(math.Exp(s.Value))
+		if s.CI != nil {
+			j.ShiftLow, j.ShiftHigh = finitePtr(math.Exp(s.CI.Low)), finitePtr(math.Exp(s.CI.High))
+		}
+	}
+	if p, ok := stats.FlipSigns(logs, seed); ok {
+		j.P = &p.TwoSided
+	}
+	if s, ok := stats.MedianError(logs); ok {
+		j.Noise = finitePtr(math.Expm1(stats.NormalQuantile(e.interval) * s))
+	}
+}
+
+// censor looks again with the pairs of which one side never came to an end,
+// ranked last. They may take a verdict away and give none: slower comes from
+// times, not from failures.
+func (f finding) censor(p pairing, logs, differences []float64, j *Judged, e rates, seed uint64) finding {
+	if p.headLost+p.baseLost == 0 || f.verdict == Inconclusive {
+		return f
+	}
+	const last = 300 // e^300 fits in a number
+	sign := 1.0
+	if j.Better == result.Higher {
+		sign = -1
+	}
+	logs, differences = slices.Clone(logs), slices.Clone(differences)
+	for k := range p.headLost + p.baseLost {
+		x := last * sign
+		if k >= p.headLost {
+			x = -x
+		}
+		logs, differences = append(logs, x), append(differences, math.Copysign(math.MaxFloat64/4, x))
+	}
+	if again := paired(logs, differences, j.Better, j.Threshold.Band, e, seed); again.verdict != f.verdict {
+		f.why = fmt.Sprintf("%s among the pairs that came to an end, but not with %d ranked last that did not", f.verdict, p.headLost+p.baseLost)
+		f.verdict = Inconclusive
+	}
+	return f
+}
+
+// judgeGroups fills in what two runs of different times tell. Their samples do
+// not pair, and something may have lain between the runs that is no change of
+// the program: an interval must exclude 1 even when it is wider by that.
+func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rates, offset float64) {
+	j.Level = 1 - 2*e.interval
+	j.N = min(len(head), len(base))
+	j.Verdict = Inconclusive
+	j.HeadMedian, j.BaseMedian = medianPtr(head), medianPtr(base)
+	if j.N == 0 {
+		j.Why = "one run has no samples"
+		return
+	}
+	if u, ok := stats.MannWhitney(head, base); ok {
+		j.MannWhitney = &u.P
+		j.Delta = &u.Delta
+	}
+	if 2*j.N < j.Planned {
+		j.Why = fmt.Sprintf("only %d of %d samples came to an end: those that are missing may be the slow ones", j.N, j.Planned)
+		return
+	}
+	flat := constant(head) && constant(base) && math.Abs(head[0]-base[0]) <= j.Threshold.Absolute
+	r, ok := stats.MedianQuotient(head, base, j.Level)
+	if !ok {
+		j.Why = "a value of 0 has no ratio"
+		if j.N >= MinPairs && headLost+baseLost == 0 && (flat || constant(head) && constant(base) && head[0] == base[0]) {
+			j.Verdict, j.Why = Same, "both sides are constant and alike"
+		}
+		return
+	}
+	j.Ratio = finitePtr(r.Ratio)
+	if j.N < MinPairs || r.CI == nil {
+		j.Why = fmt.Sprintf("%d samples are too few for a verdict; it takes %d", j.N, MinPairs)
+		return
+	}
+	j.CILow, j.CIHigh = finitePtr(r.CI.Low), finitePtr(r.CI.High)
+	limit := 1 + j.Threshold.Relative
+	near := math.Abs(*j.HeadMedian-*j.BaseMedian) <= j.Threshold.Absolute
+	narrow, _ := stats.MedianQuotient(head, base, SameLevel)
+	excludes := func(widen float64) bool {
+		return r.CI.Low > widen*(1+equal) || r.CI.High*widen < 1-equal
+	}
+	beyond := r.Ratio > limit*(1+equal) || r.Ratio*limit < 1-equal
+	switch {
+	case narrow.CI != nil && narrow.CI.Low*limit >= 1-equal && narrow.CI.High <= limit*(1+equal) || flat:
+		if headLost+baseLost > 0 {
+			j.Why = "alike among the trials that came to an end, but some did not"
+			return
+		}
+		j.Verdict, j.Level = Same, SameLevel
+		j.CILow, j.CIHigh = finitePtr(narrow.CI.Low), finitePtr(narrow.CI.High)
+		j.Why = "the interval lies inside the threshold; what lay between the runs is not known"
+	case j.Better == result.Neutral:
+		j.Why = "the metric has no better direction"
+	case !beyond:
+		j.Why = "the ratio of the medians is inside the threshold and the interval is not"
+	case near:
+		j.Why = "the difference of the medians is below the absolute threshold"
+	case !excludes(1):
+		j.Why = "the interval holds no change"
+	case !excludes(1 + offset):
+		j.Why = fmt.Sprintf("the interval excludes 1, but not when it is wider by %s, which may lie between two runs", percent(offset))
+	default:
+		v := direction((r.Ratio > 1) == (j.Better == result.Higher))
+		if v == Faster && headLost > 0 || v == Slower && baseLost > 0 {
+			j.Why = fmt.Sprintf("%s among the trials that came to an end, but some did not", v)
+			return
+		}
+		j.Verdict = v
+		j.Why = fmt.Sprintf("the interval excludes 1, also when it is wider by %s, which may lie between two runs", percent(offset))
+	}
+}
+
+func constant(xs []float64) bool {
+	for _, x := range xs {
+		if x != xs[0] {
+			return false
+		}
+	}
+	return len(xs) > 0
+}
+
+// screen is the first of two looks: it alarms where a cell might be slower and
+// pronounces none slower.
+func (j *Judged) screen(p pairing) {
+	logs, ok := stats.LogRatios(p.head, p.base)
+	if ok && len(logs) >= MinPairs && j.Better != result.Neutral {
+		differences := make([]float64, len(logs))
+		for i := range logs {
+			differences[i] = p.head[i] - p.base[i]
+			if j.Better == result.Higher {
+				logs[i], differences[i] = -logs[i], -differences[i]
+			}
+		}
+		middle, _ := stats.Median(logs)
+		difference, _ := stats.Median(differences)
+		ci, _ := stats.BootstrapMedian(logs, 1-2*screenTail)
+		j.Alarm = 2*middle > math.Log1p(j.Threshold.Relative) && ci.Low > 0 && 2*difference > j.Threshold.Absolute
+	}
+	if j.Alarm || j.Verdict == Slower {
+		j.Alarm = true
+		j.Verdict = Inconclusive
+		j.Why = "it may be slower; more blocks will tell"
+	}
+}
+
+func percent(x float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.1f", x*100), "0"), ".") + " %"
+}
+
+func finitePtr(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+func medianPtr(xs []float64) *float64 {
+	if m, ok := stats.Median(xs); ok {
+		return &m
+	}
+	return nil
+}
