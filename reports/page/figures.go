@@ -140,6 +140,7 @@ func (w *workloadView) timelines(dir string) error {
 			left = max(left, c.NameWidth())
 		}
 	}
+	w.sideBySide(stories, charts, from, to)
 	for i, c := range charts {
 		if c == nil {
 			continue
@@ -156,6 +157,45 @@ func (w *workloadView) timelines(dir string) error {
 		})
 	}
 	return nil
+}
+
+// sideBySide draws the same trials on one axis, each as a strip.
+func (w *workloadView) sideBySide(stories []*story, charts []*chart.Timeline, from, to float64) {
+	b := &chart.SideBySide{Title: w.Name + ": one trial a cell", From: from, To: to}
+	for i, s := range stories {
+		if s == nil {
+			continue
+		}
+		r := chart.Recovery{Label: w.labels[i], Spans: s.strip(), Checkpoints: charts[i].Checkpoints, Rates: charts[i].Rates}
+		t := s.trial
+		if len(t.Faults) > 0 {
+			if v, ok := t.Faults[0].Metrics["time_to_first_checkpoint_s"]; ok {
+				r.Safe = &v
+			}
+			if v, ok := t.Faults[0].Metrics["time_to_drained_s"]; ok {
+				r.Drained = &v
+			}
+		}
+		if t.Outcome != result.OK {
+			r.Ended = string(t.Outcome)
+		}
+		if len(b.Faults) == 0 {
+			for _, m := range charts[i].Marks {
+				if m.Fault {
+					b.Faults = append(b.Faults, m)
+				}
+			}
+			if len(b.Faults) > 1 {
+				b.Faults = b.Faults[:1] // later faults come at times of their own in each trial
+			}
+		}
+		b.Rows = append(b.Rows, r)
+	}
+	if len(b.Rows) == 0 {
+		return
+	}
+	w.Compared = append(w.Compared, figure{ID: w.ID + "-side-by-side", Title: "One trial a cell, side by side", Note: "“safe” is the first checkpoint after the fault",
+		File: slug(w.Name) + "-side-by-side.png", SVG: template.HTML(b.SVG()), picture: b})
 }
 
 // typical picks the trial of a column that its timeline shows.

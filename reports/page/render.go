@@ -21,6 +21,7 @@ import (
 var files embed.FS
 
 var pages = template.Must(template.New("pages").Funcs(template.FuncMap{
+	"add": func(a, b int) int { return a + b },
 	"style": func() (template.CSS, error) {
 		b, err := files.ReadFile("style.css")
 		return template.CSS(b), err

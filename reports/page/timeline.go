@@ -199,7 +199,10 @@ func (k *tracks) lanes(t0, until int64) []chart.Lane {
 // least advanced of their states. A task counts from its first span to its
 // last; in between, one that is down makes the strip empty.
 func leastAdvanced(tasks [][]span) []span {
-	if len(tasks) == 1 {
+	switch len(tasks) {
+	case 0:
+		return nil
+	case 1:
 		return tasks[0]
 	}
 	var cuts []int64
@@ -334,13 +337,14 @@ type story struct {
 	trial  *result.Trial
 	events []result.Event
 	t0     int64
+	tracks *tracks
 	end    float64 // the last moment worth showing, in seconds from t0
 	lead   float64 // how much of the time before is there
 }
 
 // newStory finds the times of a trial.
 func newStory(t *result.Trial, events []result.Event) *story {
-	s := &story{trial: t, events: events}
+	s := &story{trial: t, events: events, tracks: follow(events)}
 	faulted := false
 	for _, e := range events {
 		if e.Kind == "fault" && !faulted {
@@ -421,11 +425,24 @@ func (s *story) marks(span float64) []chart.Mark {
 	return out
 }
 
+// strip is the least advanced state of all tasks together.
+func (s *story) strip() []chart.Span {
+	var all [][]span
+	for _, spans := range s.tracks.spans {
+		all = append(all, spans)
+	}
+	var out []chart.Span
+	for _, x := range leastAdvanced(all) {
+		out = append(out, chart.Span{From: float64(x.from-s.t0) / 1e6, To: float64(x.to-s.t0) / 1e6, State: x.state})
+	}
+	return out
+}
+
 // chart draws the story between two moments.
 func (s *story) chart(title string, from, to float64) *chart.Timeline {
 	return &chart.Timeline{
 		Title: title, From: from, To: to,
-		Lanes:       follow(s.events).lanes(s.t0, s.t0+int64(s.end*1e6)),
+		Lanes:       s.tracks.lanes(s.t0, s.t0+int64(s.end*1e6)),
 		Marks:       s.marks(to - from),
 		Checkpoints: checkpoints(s.events, s.t0),
 		Rates:       rates(s.events, s.t0, from, to),

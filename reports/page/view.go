@@ -55,6 +55,14 @@ type workloadView struct {
 	Warnings    []string
 	Overviews   []figure // medians, a fault
 	Results     *table
+	Forests     []figure // ratios to the base build, to the reference cell
+	Verdicts    *table
+	Noise       string
+	Heats       []figure // the matrix, if it has two axes
+	Controls    *table
+	Conclude    []string
+	Refrain     []string
+	Compared    []figure // one trial a cell, side by side
 	Plots       []figure // every sample, the first fault's
 	Later       []figure // every sample, later faults'
 	Timelines   []figure
@@ -65,6 +73,10 @@ type workloadView struct {
 	Trials      *table
 	Commands    []fact
 }
+
+// Open tells whether the timelines of all tasks are few enough to be shown
+// without being asked for.
+func (w *workloadView) Open() bool { return len(w.Timelines) <= 3 }
 
 // PrimaryName is the metric that the workload is judged by, in words.
 func (w *workloadView) PrimaryName() string { return short(w.spec.Primary) }
@@ -169,7 +181,7 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 func (v *view) plots() []plotFile {
 	var out []plotFile
 	for _, w := range v.Workloads {
-		for _, f := range slices.Concat(w.Overviews, w.Plots, w.Later, w.Timelines) {
+		for _, f := range slices.Concat(w.Overviews, w.Forests, w.Heats, w.Plots, w.Later, w.Compared, w.Timelines) {
 			out = append(out, plotFile{f.File, f.picture})
 		}
 	}
@@ -180,6 +192,9 @@ func (w *workloadView) fill(l *result.Loaded) error {
 	w.findFaults()
 	w.overviews()
 	w.results()
+	w.comparisons()
+	w.heat()
+	w.controls()
 	w.points()
 	if err := w.timelines(l.Dir); err != nil {
 		return err
@@ -192,6 +207,7 @@ func (w *workloadView) fill(l *result.Loaded) error {
 		return err
 	}
 	w.headline()
+	w.conclude()
 	w.warnings()
 	for i, c := range w.columns {
 		if i > 0 && w.columns[i-1].Cell == c.Cell {

@@ -80,7 +80,6 @@ func (w *workloadView) warnings() {
 		w.shape(i, say)
 		w.paths(i, say)
 	}
-	w.inert(say)
 	w.hostWarnings(w.run.Machine.Cores, say)
 }
 
@@ -161,29 +160,4 @@ func (w *workloadView) paths(i int, say func(string, ...any)) {
 	}
 	slices.Sort(parts)
 	say("%s: the trials took different recovery paths (%s).", w.labels[i], strings.Join(parts, ", "))
-}
-
-// inert warns of cells that the options' rules make alike and that still
-// differ: then something else than the options was measured.
-func (w *workloadView) inert(say func(string, ...any)) {
-	m := metricOf(w.spec.Primary)
-	for _, group := range w.spec.Inert {
-		var members []int
-		for i, c := range w.columns {
-			if slices.Contains(group, c.Cell) {
-				members = append(members, i)
-			}
-		}
-		for k := 1; k < len(members); k++ {
-			a, b := &w.columns[members[k]], &w.columns[members[0]]
-			if a.Build != b.Build {
-				continue
-			}
-			as, bs := verdict.Pair(a, b, w.spec.Primary)
-			x := verdict.Compare(as, bs, m.Better, verdict.DefaultBand(m), min(a.Planned, b.Planned), w.run.Seed)
-			if x.Verdict == verdict.Faster || x.Verdict == verdict.Slower {
-				say("%s and %s cannot differ by their options, but %s does (ratio %s): the machine or the engine makes a difference that is not asked for.", w.labels[members[k]], w.labels[members[0]], short(w.spec.Primary), ratioText(x.Ratio.Ratio))
-			}
-		}
-	}
 }

@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"math"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -21,9 +20,7 @@ func label(cell string) string {
 	flags := 0
 	for pair := range strings.SplitSeq(cell, ",") {
 		name, value, ok := strings.Cut(pair, "=")
-		if v, err := url.PathUnescape(value); err == nil {
-			value = v
-		}
+		value = unescape(value)
 		switch {
 		case !ok:
 			return cell
