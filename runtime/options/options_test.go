@@ -332,3 +332,31 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 }
+
+// Fails if a batch option loses the name or the default that results are
+// compared by.
+func TestBatchOptionsHaveFlinksNamesAndDefaults(t *testing.T) {
+	for key, want := range map[string]any{
+		"execution.batch.job-recovery.enabled":                                 false,
+		"execution.batch.job-recovery.previous-worker.recovery.timeout":        30 * time.Second,
+		"execution.batch.job-recovery.snapshot.min-pause":                      3 * time.Minute,
+		"job-event.store.write-buffer.size":                                    int64(1 << 20),
+		"job-event.store.write-buffer.flush-interval":                          time.Second,
+		"taskmanager.registration.timeout":                                     5 * time.Minute,
+		"execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task":   int64(16 << 20),
+		"execution.batch.adaptive.auto-parallelism.min-parallelism":            1,
+		"execution.batch.adaptive.auto-parallelism.max-parallelism":            128,
+		"execution.batch.adaptive.auto-parallelism.default-source-parallelism": 0,
+		"execution.batch.speculative.enabled":                                  false,
+		"execution.batch.speculative.max-concurrent-executions":                2,
+		"execution.batch.speculative.block-slow-node-duration":                 time.Minute,
+		"slow-task-detector.execution-time.baseline-ratio":                     0.75,
+		"slow-task-detector.execution-time.baseline-multiplier":                1.5,
+		"slow-task-detector.execution-time.baseline-lower-bound":               time.Minute,
+	} {
+		i, ok := Lookup(key)
+		if !ok || i.Default != want {
+			t.Errorf("%s: known %v, default %v, not %v", key, ok, i, want)
+		}
+	}
+}

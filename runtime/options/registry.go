@@ -139,9 +139,64 @@ var (
 		"failed checkpoints after which a rescale no longer waits", atLeast(1))
 )
 
-// BatchJobRecovery lets a new master continue a batch job.
-var BatchJobRecovery = boolean("execution.batch.job-recovery.enabled", false,
-	"a new master goes on with a batch job where the old one left it", short("J"), later("job recovery of batch jobs"))
+const batchRecoveryKey = "execution.batch.job-recovery.enabled"
+
+var (
+	withBatchRecovery = &Condition{Key: batchRecoveryKey, Values: []any{true}}
+	withSpeculation   = &Condition{Key: "execution.batch.speculative.enabled", Values: []any{true}}
+)
+
+// Recovery of batch jobs when their master is lost. The mode and the sync
+// policy are ours; the other keys are Flink's.
+var (
+	BatchJobRecovery = boolean(batchRecoveryKey, false,
+		"a new master goes on with a batch job where the old one left it", short("J"), later("job recovery of batch jobs"))
+	BatchRecoveryMode = enum("execution.batch.job-recovery.mode", "hardened",
+		"how the log of a batch job is written and replayed: as Flink does it, or safer", words("hardened", "faithful"), inertUnless(withBatchRecovery))
+	PreviousWorkerTimeout = duration("execution.batch.job-recovery.previous-worker.recovery.timeout", 30*time.Second,
+		"how long a new master waits for the partitions that workers still hold", inertUnless(withBatchRecovery))
+	BatchSnapshotMinPause = duration("execution.batch.job-recovery.snapshot.min-pause", 3*time.Minute,
+		"shortest pause between two snapshots of the split enumerators of a batch job", inertUnless(withBatchRecovery))
+	JobEventBufferSize = size("job-event.store.write-buffer.size", 1<<20,
+		"buffer of the log of a batch job", atLeast[int64](1), inertUnless(withBatchRecovery))
+	JobEventFlushInterval = duration("job-event.store.write-buffer.flush-interval", time.Second,
+		"time between two flushes of that buffer", atLeast(time.Millisecond), inertUnless(withBatchRecovery))
+	JobEventSyncPolicy = enum("job-event.store.sync-policy", "interval",
+		"when the log is synced to the disk: never, with each flush by time, when a vertex is finished, or with each event",
+		words("none", "interval", "vertex", "always"), inertUnless(&Condition{Key: "execution.batch.job-recovery.mode", Values: []any{"hardened"}}))
+	WorkerRegistrationTimeout = duration("taskmanager.registration.timeout", 5*time.Minute,
+		"how long a worker without a master keeps its partitions", atLeast(time.Millisecond))
+)
+
+// The adaptive batch scheduler.
+var (
+	BatchDataVolumePerTask = size("execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task", 16<<20,
+		"bytes that a task whose parallelism is decided at run time should read", atLeast[int64](1))
+	BatchMinParallelism = integerOption("execution.batch.adaptive.auto-parallelism.min-parallelism", 1,
+		"lowest parallelism that is decided at run time", atLeast(1))
+	BatchMaxParallelism = integerOption("execution.batch.adaptive.auto-parallelism.max-parallelism", 128,
+		"highest parallelism that is decided at run time", atLeast(1))
+	BatchSourceParallelism = integerOption("execution.batch.adaptive.auto-parallelism.default-source-parallelism", 0,
+		"parallelism of sources that do not say one; 0: the highest", atLeast(0))
+)
+
+// Speculative execution of slow tasks of batch jobs.
+var (
+	SpeculationEnabled = boolean("execution.batch.speculative.enabled", false,
+		"start slow tasks a second time elsewhere; the first to finish counts")
+	SpeculationMaxExecutions = integerOption("execution.batch.speculative.max-concurrent-executions", 2,
+		"executions of one task at one time, the first one included", atLeast(1), inertUnless(withSpeculation))
+	SpeculationBlockSlowNode = duration("execution.batch.speculative.block-slow-node-duration", time.Minute,
+		"how long a worker with a slow task gets no new ones", inertUnless(withSpeculation))
+	SlowTaskCheckInterval = duration("slow-task-detector.check-interval", time.Second,
+		"time between two searches for slow tasks", atLeast(time.Millisecond), inertUnless(withSpeculation))
+	SlowTaskBaselineRatio = float("slow-task-detector.execution-time.baseline-ratio", 0.75,
+		"share of a vertex's tasks that must have finished before any is slow", between(0.0, 1.0, func(f float64) string { return fmt.Sprint(f) }), inertUnless(withSpeculation))
+	SlowTaskBaselineMultiplier = float("slow-task-detector.execution-time.baseline-multiplier", 1.5,
+		"a task is slow beyond this many times their median", atLeast(0.0), inertUnless(withSpeculation))
+	SlowTaskBaselineLowerBound = duration("slow-task-detector.execution-time.baseline-lower-bound", time.Minute,
+		"a task that ran for less is not slow", inertUnless(withSpeculation))
+)
 
 type setting func(*Info)
 
