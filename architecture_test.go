@@ -49,6 +49,7 @@ var neighbours = map[string][]string{
 // results must stay readable whatever the engine became.
 var leaves = map[string][]string{
 	"harness/result":   {},
+	"harness/schema":   {"harness/result", "workloads/spec", "runtime/options"},
 	"workloads/spec":   {"runtime/options"},
 	"workloads/expect": {"workloads/spec", "runtime/options"},
 	"reports/stats":    {},
@@ -63,6 +64,7 @@ var leaves = map[string][]string{
 var doors = map[string][]string{
 	"harness/plan":            {},
 	"harness/probe":           {},
+	"harness/schema":          {},
 	"harness/trial":           {},
 	"harness/target":          {},
 	"harness/target/embedded": {"cluster", "control", "operator", "record", "source", "task"},
@@ -76,11 +78,14 @@ var rooms = map[string]string{
 	"github.com/montanaflynn/stats":     "reports/stats",
 	"github.com/aclements/go-moremath/": "reports/stats",
 	"github.com/spf13/cobra":            "cmd/benchrun",
+	"github.com/invopop/jsonschema":     "harness/schema",
 	"github.com/bmatcuk/doublestar/":    "workloads/catalog",
 	"github.com/cockroachdb/pebble":     "runtime/state/lsm",
 	"github.com/minio/minio-go/":        "runtime/storage/s3",
 	"github.com/cockroachdb/datadriven": "tests only",
 	"pgregory.net/rapid":                "tests only",
+	"github.com/santhosh-tekuri/":       "tests only",
+	"golang.org/x/perf/":                "tests only",
 }
 
 // deciders are state machines: an event in, effects out.

@@ -49,7 +49,7 @@ func (e *codedError) Unwrap() error { return e.err }
 func exit(code result.Exit, err error) error { return &codedError{code, err} }
 
 // later are commands that a coming version brings.
-var later = []string{"compare", "gate", "trend", "export", "doctor", "schema"}
+var later = []string{"compare", "gate", "trend", "export", "doctor"}
 
 // main runs the command and returns the exit code.
 func (a *app) main(ctx context.Context) result.Exit {
@@ -118,7 +118,8 @@ Every trial runs in a process of its own and proves its output.
 		return fmt.Errorf("%w\nSee: %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.planCommand(), a.listCommand(), a.reportCommand(), a.initCommand(),
-		a.explainCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand())
+		a.explainCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand())
+	root.AddCommand(a.nodeCommands()...)
 	return root
 }
 
@@ -140,7 +141,7 @@ func (s *selection) flags(c *cobra.Command) {
 	f.IntVar(&s.repeats, "repeats", 0, "measured blocks, instead of the file's")
 	f.IntVar(&s.warmup, "warmup", 0, "warm-up blocks, instead of the file's")
 	f.Uint64Var(&s.seed, "seed", 0, "seed, instead of the file's")
-	f.StringVar(&s.settings.Target, "target", "", "what executes the job: embedded")
+	f.StringVar(&s.settings.Target, "target", "", "what executes the job: embedded, or process (master and workers as processes)")
 	f.BoolVar(&s.settings.Quick, "quick", false, "one block, no warm-up")
 	f.StringArrayVar(&s.builds, "build", nil, "run each cell with the executable `NAME=PATH`, too (repeatable)")
 }

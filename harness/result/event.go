@@ -76,3 +76,6 @@ func orNone[T int | int64](p *T) T {
 	}
 	return *p
 }
+
+// JSONSchemaAlias gives makers of schemas the line instead of the event.
+func (Event) JSONSchemaAlias() any { return eventLine{} }

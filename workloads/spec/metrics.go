@@ -31,6 +31,9 @@ func knownMetric(name string) bool {
 // thresholdPattern is "statistic(metric) relation number unit".
 var thresholdPattern = regexp.MustCompile(`^(?:median|mean|min|max|p[0-9]{1,2})\s*\(\s*([A-Za-z0-9_.#-]+)\s*\)\s*(?:<=|>=|<|>)\s*[0-9.]+(?:e[+-]?[0-9]+)?\s*[A-Za-z/]*$`)
 
+// LimitPattern is the regular expression of an absolute limit in [thresholds].
+func LimitPattern() string { return thresholdPattern.String() }
+
 // Expected lists the metrics that every good trial must have: the primary one
 // if the file names it, and what the waits after the first fault wait for. A
 // trial without them would be silent where it should speak.
