@@ -28,6 +28,7 @@ type app struct {
 	childEnv []string // of trial processes; nil: the same
 	targets  trial.Targets
 	render   func(dir string) error // nil: no reports
+	judge    judge                  // decides for gate and compare
 	terminal bool                   // stderr is one
 }
 
@@ -49,7 +50,7 @@ func (e *codedError) Unwrap() error { return e.err }
 func exit(code result.Exit, err error) error { return &codedError{code, err} }
 
 // later are commands that a coming version brings.
-var later = []string{"compare", "gate", "trend", "export", "doctor"}
+var later = []string{"export", "doctor"}
 
 // main runs the command and returns the exit code.
 func (a *app) main(ctx context.Context) result.Exit {
@@ -118,7 +119,7 @@ Every trial runs in a process of its own and proves its output.
 		return fmt.Errorf("%w\nSee: %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.planCommand(), a.listCommand(), a.reportCommand(), a.initCommand(),
-		a.explainCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand())
+		a.explainCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand(), a.compareCommand(), a.gateCommand(), a.trendCommand())
 	root.AddCommand(a.nodeCommands()...)
 	return root
 }

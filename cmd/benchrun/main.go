@@ -9,6 +9,7 @@ import (
 
 	"benchrun/harness/result"
 	"benchrun/harness/trial"
+	"benchrun/reports/verdict"
 )
 
 func main() {
@@ -29,7 +30,7 @@ func main() {
 	}
 	a := &app{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, self: self,
-		targets: targets(), render: render, terminal: isTerminal(os.Stderr),
+		targets: targets(self), render: render, judge: verdict.Decide, terminal: isTerminal(os.Stderr),
 	}
 	os.Exit(int(a.main(ctx)))
 }

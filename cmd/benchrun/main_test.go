@@ -15,6 +15,7 @@ import (
 	"benchrun/harness/target"
 	"benchrun/harness/target/targettest"
 	"benchrun/harness/trial"
+	"benchrun/reports/verdict"
 	"benchrun/runtime/options"
 	"benchrun/workloads/spec"
 
@@ -39,7 +40,7 @@ func fakeMain() {
 	if err != nil {
 		panic(err)
 	}
-	a := &app{args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, self: self, targets: fakeTargets(), terminal: os.Getenv("FAKE_TERMINAL") != ""}
+	a := &app{args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, self: self, targets: fakeTargets(), judge: fakeJudge(), terminal: os.Getenv("FAKE_TERMINAL") != ""}
 	if os.Getenv("FAKE_RENDER") != "" {
 		a.render = func(dir string) error {
 			if os.Getenv("FAKE_RENDER") == "fails" {
@@ -49,6 +50,27 @@ func fakeMain() {
 		}
 	}
 	os.Exit(int(a.main(ctx)))
+}
+
+// fakeJudge is the comparison, or one that is broken.
+func fakeJudge() judge {
+	verdictOf := func(v verdict.Verdict, code result.Exit) judge {
+		return func(head *result.Loaded, base func(string) *result.Loaded, rules verdict.Rules) *verdict.Decision {
+			d := verdict.Decide(head, base, rules)
+			d.Exit, d.Outcome = code, verdict.Outcome(code)
+			for i := range d.Judged {
+				d.Judged[i].Verdict, d.Judged[i].Alarm = v, false
+			}
+			return d
+		}
+	}
+	switch os.Getenv("FAKE_JUDGE") {
+	case "blind": // never looks at the samples
+		return verdictOf(verdict.Same, result.ExitOK)
+	case "alarmist":
+		return verdictOf(verdict.Slower, result.ExitRegression)
+	}
+	return verdict.Decide
 }
 
 func fakeTargets() trial.Targets {
@@ -83,6 +105,8 @@ func TestScripts(t *testing.T) {
 			"torn":     torn,
 			"forget":   forget,
 			"oneof":    oneOf,
+			"measured": measured,
+			"nights":   nights,
 		},
 	})
 }

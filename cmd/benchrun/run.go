@@ -11,6 +11,7 @@ import (
 	"benchrun/harness/plan"
 	"benchrun/harness/result"
 	"benchrun/harness/trial"
+	"benchrun/reports/verdict"
 	"benchrun/runtime/options"
 	"benchrun/workloads/spec"
 
@@ -87,17 +88,11 @@ run folder. Flags beat --set, which beats --quick, which beats the file.`,
 	fl.BoolVar(&f.noReport, "no-report", false, "render no report")
 	fl.BoolVar(&f.keep, "keep", false, "keep the checkpoints of all trials")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
-	fl.StringVar(&f.baseline, "baseline", "", "")
-	if err := fl.MarkHidden("baseline"); err != nil {
-		panic(err) // the line above defines it
-	}
+	fl.StringVar(&f.baseline, "baseline", "", "judge the run against the one in the folder `RUN`, as gate does")
 	return c
 }
 
 func (a *app) run(c *cobra.Command, args []string, f *runFlags) error {
-	if f.baseline != "" {
-		return errors.New("--baseline comes with a later version")
-	}
 	if err := f.read(c); err != nil {
 		return err
 	}
@@ -207,7 +202,14 @@ func (a *app) conclude(f *runFlags, campaign *trial.Campaign, out reporter, err 
 			reasons = append(reasons, fmt.Sprintf("%s %s: %s is broken: %s", l.Workload, l.Cell, l.Text, number(l.Value)))
 		}
 	}
+	code, reasons = a.judgeRun(f, loaded, code, reasons)
 	report := ""
+	if f.noReport { // summary.json is a result, no report
+		if serr := result.WriteJSON(campaign.Folder.Path("summary.json"), verdict.Summarize(loaded)); serr != nil {
+			code = result.Worse(code, result.ExitFailed)
+			reasons = append(reasons, fmt.Sprintf("summary.json: %v", serr))
+		}
+	}
 	if !f.noReport && a.render != nil && len(loaded.Trials) > 0 {
 		if rerr := a.render(dir); rerr != nil {
 			code = result.Worse(code, result.ExitFailed)
@@ -221,6 +223,28 @@ func (a *app) conclude(f *runFlags, campaign *trial.Campaign, out reporter, err 
 		return nil
 	}
 	return exit(code, nil)
+}
+
+// judgeRun holds a run against --baseline.
+func (a *app) judgeRun(f *runFlags, l *result.Loaded, code result.Exit, reasons []string) (result.Exit, []string) {
+	if f.baseline == "" || code == result.ExitInterrupted {
+		return code, reasons
+	}
+	limits, err := thresholds("")
+	if err != nil {
+		return result.Worse(code, result.ExitUsage), append(reasons, err.Error())
+	}
+	base, err := comparand(l, f.baseline, baselines)
+	if err != nil {
+		return result.Worse(code, result.ExitBaseline), append(reasons, err.Error())
+	}
+	d := a.judge(l, base, verdict.Rules{Thresholds: limits})
+	if !f.json {
+		if err := writeDecision(a.stdout, d, false); err != nil {
+			return result.Worse(code, result.ExitFailed), append(reasons, err.Error())
+		}
+	}
+	return result.Worse(code, d.Exit), append(reasons, d.Reasons...)
 }
 
 // tool is this program, as run.json names it.

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"benchrun/harness/result"
+	"benchrun/harness/trial"
+	"benchrun/reports/page"
+	"benchrun/reports/verdict"
+
+	"github.com/spf13/cobra"
+)
+
+// gateFlags are the flags of gate.
+type gateFlags struct {
+	baseline   string
+	baselines  string
+	thresholds string
+	out        string
+	confirm    int
+	runs       string
+	selfTest   bool
+	accept     bool
+	force      bool
+	json       bool
+	quiet      bool
+}
+
+func (a *app) gateCommand() *cobra.Command {
+	var f gateFlags
+	c := &cobra.Command{
+		Use:   "gate RUN",
+		Short: "decide whether recovery got slower: an exit code for CI",
+		Long: `Judges the primary metric of each cell. A run with two builds (run --build) is
+judged block by block, the other builds against the first. A run with one build is
+judged against --baseline RUN, or against what was accepted for its workloads in
+results/baselines; runs of different times need a far larger change.
+
+  0 nothing got slower                  1 a cell is slower
+  3 a cell is inconclusive              4 a trial failed, or a metric is absent
+  5 no baseline, or not comparable      6 wrong output
+
+--confirm N makes the first look a screen: what it alarms is run again, N more
+blocks of those cells only, and the verdict rests on old and new blocks together.
+--self-test proves the gate on this machine: equal builds must pass, and a build
+with a delay of 20 % planted in its restore must be found.
+
+The decision is rendered into the run folder: gate.html, gate.md, gate-junit.xml,
+gate.json.`,
+		Example: `  benchrun run my.toml --build base=./benchrun-old --build head=./benchrun
+  benchrun gate results/runs/20260102T030405Z-my-1a2b3c4d --confirm 8
+  benchrun gate --self-test
+  benchrun gate RUN --accept                   # RUN becomes the baseline of its workloads`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.gate(c.Context(), c, args, &f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.baseline, "baseline", "", "compare with the run in the folder `RUN`")
+	fl.StringVar(&f.baselines, "baselines", baselines, "`DIR` of accepted baselines")
+	fl.StringVar(&f.thresholds, "thresholds", "", "`FILE` of thresholds; default: "+filepath.Join(baselines, "thresholds.toml")+", if it is there")
+	fl.StringVar(&f.out, "out", "", "render into `DIR` instead of the run folder")
+	fl.IntVar(&f.confirm, "confirm", 0, "run `N` more blocks of the cells that alarm before they count")
+	fl.StringVar(&f.runs, "runs", "results/runs", "with --self-test: `DIR` for its run folders")
+	fl.BoolVar(&f.selfTest, "self-test", false, "first prove that the gate finds a planted slow-down and passes equal builds")
+	fl.BoolVar(&f.accept, "accept", false, "make RUN the baseline of its workloads; nothing is judged")
+	fl.BoolVar(&f.force, "force", false, "with --confirm: although a build or the machine is another one")
+	fl.BoolVar(&f.json, "json", false, "one JSON document on stdout")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	return c
+}
+
+func (a *app) gate(ctx context.Context, c *cobra.Command, args []string, f *gateFlags) error {
+	switch {
+	case len(args) == 0 && !f.selfTest:
+		return fmt.Errorf("gate needs a run folder, or --self-test\nSee: %s --help", c.CommandPath())
+	case f.confirm < 0:
+		return fmt.Errorf("--confirm %d: give a number of blocks", f.confirm)
+	case f.accept && (f.selfTest || f.confirm > 0 || f.baseline != ""):
+		return errors.New("--accept judges nothing; it goes without --self-test, --confirm and --baseline")
+	}
+	if f.selfTest {
+		if err := a.selfTest(ctx, f); err != nil || len(args) == 0 {
+			return err
+		}
+	}
+	l, err := a.loadRun(args[0])
+	if err != nil {
+		return err
+	}
+	if f.accept {
+		return a.accept(l, f.baselines)
+	}
+	d, err := a.decide(ctx, l, f)
+	if err != nil {
+		return err
+	}
+	out := f.out
+	if out == "" {
+		out = l.Dir
+	}
+	if err := page.RenderDecision(out, d); err != nil {
+		return exit(result.ExitFailed, err)
+	}
+	if f.json {
+		if err := a.document(d); err != nil {
+			return err
+		}
+	} else {
+		if err := writeDecision(a.stdout, d, false); err != nil {
+			return err
+		}
+		for _, r := range d.Reasons {
+			fmt.Fprintln(a.stdout, r)
+		}
+		fmt.Fprintf(a.stdout, "page: %s\ngate: %s (exit code %d)\n", relative(filepath.Join(out, "gate.html")), d.Outcome, d.Exit)
+	}
+	if d.Exit != result.ExitOK {
+		return exit(d.Exit, nil)
+	}
+	return nil
+}
+
+// decide judges a run; with --confirm what alarms is run again first.
+func (a *app) decide(ctx context.Context, l *result.Loaded, f *gateFlags) (*verdict.Decision, error) {
+	limits, err := thresholds(f.thresholds)
+	if err != nil {
+		return nil, err
+	}
+	base, err := comparand(l, f.baseline, f.baselines)
+	if err != nil {
+		return nil, err
+	}
+	rules := verdict.Rules{Thresholds: limits}
+	if f.confirm == 0 {
+		return a.judge(l, base, rules), nil
+	}
+	if base != nil {
+		return nil, errors.New("--confirm runs both sides again, so it needs a run with two builds (run --build base=... --build head=...)")
+	}
+	rules.Screen = true
+	first := a.judge(l, nil, rules)
+	// What is wrong beyond slowness is told at once: more blocks do not mend it.
+	if first.Exit != result.ExitOK && first.Exit != result.ExitRegression && first.Exit != result.ExitInconclusive {
+		return first, nil
+	}
+	if cells := withoutBuilds(first.Alarmed(), l); len(cells) > 0 {
+		rules.Alarmed = cells
+		if l, err = a.again(ctx, l, cells, f); err != nil {
+			return nil, err
+		}
+	}
+	rules.Screen, rules.Confirmed = false, true
+	return a.judge(l, nil, rules), nil
+}
+
+// again runs more blocks of some cells of a run and reads it anew.
+func (a *app) again(ctx context.Context, l *result.Loaded, cells []result.Cell, f *gateFlags) (*result.Loaded, error) {
+	campaign, err := trial.Extend{Dir: l.Dir, Self: a.self, Cells: cells, Blocks: f.confirm, Force: f.force}.Begin()
+	if errors.Is(err, trial.ErrRefused) {
+		return nil, exit(result.ExitUsage, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer campaign.Folder.Close()
+	if !f.quiet {
+		var names []string
+		for _, c := range cells {
+			names = append(names, c.Workload+" "+c.Cell)
+		}
+		fmt.Fprintf(a.stderr, "to be confirmed with %s more: %s\n", count(f.confirm, "block"), strings.Join(names, "; "))
+	}
+	if err := a.carryOut(ctx, campaign, f.quiet); err != nil {
+		return nil, err
+	}
+	return a.loadRun(l.Dir)
+}
+
+// carryOut runs a campaign on the way to a decision, with progress on stderr,
+// and renders its report.
+func (a *app) carryOut(ctx context.Context, campaign *trial.Campaign, quiet bool) error {
+	campaign.Env = a.childEnv
+	watch := a.reporter(&runFlags{quiet: quiet}, campaign)
+	campaign.Watch = watch
+	watch.start()
+	err := campaign.Execute(ctx)
+	if a.render != nil {
+		if rerr := a.render(campaign.Folder.Dir()); rerr != nil {
+			err = errors.Join(err, rerr)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, trial.ErrInterrupted) || errors.Is(err, context.Canceled):
+		return exit(result.ExitInterrupted, fmt.Errorf("%w; what was measured is in %s", err, relative(campaign.Folder.Dir())))
+	case errors.Is(err, trial.ErrProtocol):
+		return exit(result.ExitBaseline, err)
+	}
+	return exit(result.ExitFailed, err)
+}
+
+// withoutBuilds makes cells of the names that a run with several builds to
+// judge gives them, each once.
+func withoutBuilds(cells []result.Cell, l *result.Loaded) []result.Cell {
+	var out []result.Cell
+	seen := map[[2]string]bool{}
+	for _, c := range cells {
+		for b := range l.Run.Builds {
+			c.Cell = strings.TrimSuffix(c.Cell, "@"+b)
+		}
+		if k := [2]string{c.Workload, c.Cell}; !seen[k] {
+			seen[k] = true
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// accept makes a run the baseline of its workloads and says what it replaces.
+func (a *app) accept(l *result.Loaded, dir string) error {
+	for _, w := range l.Run.Workloads {
+		old, err := result.LoadBaseline(dir, w.Name)
+		switch {
+		case errors.Is(err, result.ErrNoBaseline):
+			fmt.Fprintf(a.stdout, "%s: the first baseline\n", w.Name)
+		case err != nil:
+			fmt.Fprintf(a.stdout, "%s: replaces one that cannot be read: %v\n", w.Name, err)
+		default:
+			fmt.Fprintf(a.stdout, "%s: replaces %s of revision %s\n", w.Name, old.Run.Run, old.Run.Tool.Revision)
+		}
+	}
+	names, err := result.SaveBaseline(dir, l)
+	if errors.Is(err, result.ErrBaselineRefused) {
+		return exit(result.ExitUsage, err)
+	}
+	if err != nil {
+		return exit(result.ExitFailed, err)
+	}
+	for _, n := range names {
+		fmt.Fprintf(a.stdout, "baseline: %s\n", filepath.Join(dir, n))
+	}
+	return nil
+}
