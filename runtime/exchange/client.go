@@ -106,7 +106,7 @@ func (c *Client) write() {
 			continue
 		}
 		if _, err := c.conn.Write(out); err != nil {
-			c.fail(fmt.Errorf("connection to worker %s: %w", c.peer, err))
+			c.fail(&TransferError{c.peer, fmt.Errorf("connection to worker %s: %w", c.peer, err)})
 			return
 		}
 	}
@@ -118,7 +118,7 @@ func (c *Client) read() {
 	var h header
 	for {
 		if _, err := io.ReadFull(r, hb[:]); err != nil {
-			c.fail(fmt.Errorf("connection to worker %s was lost: %w", c.peer, err))
+			c.fail(&TransferError{c.peer, fmt.Errorf("connection to worker %s was lost: %w", c.peer, err)})
 			return
 		}
 		c.pause()
@@ -127,7 +127,7 @@ func (c *Client) read() {
 			err = c.frame(r, &h)
 		}
 		if err != nil {
-			c.fail(fmt.Errorf("connection to worker %s: %w", c.peer, err))
+			c.fail(&TransferError{c.peer, fmt.Errorf("connection to worker %s: %w", c.peer, err)})
 			return
 		}
 	}
@@ -172,7 +172,7 @@ func (c *Client) frame(r *bufio.Reader, h *header) error {
 			ch.returned(h.backlog)
 		}
 		return nil
-	case frameError:
+	case frameError, frameLost:
 		if h.length > maxMessage {
 			return fmt.Errorf("error message of %d bytes", h.length)
 		}
@@ -181,7 +181,11 @@ func (c *Client) frame(r *bufio.Reader, h *header) error {
 			return err
 		}
 		if ch != nil {
-			ch.gate.fail(fmt.Errorf("worker %s: %s", c.peer, b))
+			err := fmt.Errorf("worker %s: %s", c.peer, b)
+			if h.kind == frameLost {
+				err = &PartitionLostError{Key: ch.key, Err: err}
+			}
+			ch.gate.fail(err)
 		}
 		return nil
 	default:

@@ -9,6 +9,17 @@
 // the subpartition. Else it is remote: the producer's Server sends over the
 // one connection between the two workers, the consumer's Client receives.
 //
+// A channel can also read a Source: something finished that is handed out at the
+// consumer's pace, such as a file of a blocking exchange. The server asks the
+// Opener of a key's prefix for it; a gate gets its own with AddSource and may
+// connect its channels in turn. To the wire and to the task both are alike.
+//
+// # Errors
+//
+// A PartitionLostError says that what a channel reads is gone: its producer has to run
+// again. A TransferError says that the connection broke: the data may be all
+// right, and the consumer alone fails.
+//
 // # Credits
 //
 // A remote channel has room for its exclusive buffers, always, and for
@@ -41,7 +52,7 @@
 //	consumer to producer: type(1) check(3) channel(4) n(4)   n = credit, or length of key
 //	    request: + credit(4) subpartition(4) key(n) crc32c(4)   credit: n   resume   cancel
 //	producer to consumer: type(1) check(3) channel(4) backlog(4) length(4) crc32c(4) payload
-//	    data   event (record.EventSize bytes)   backlog, return (no payload)   error (message)
+//	    data   event (record.EventSize bytes)   backlog, return (no payload)   error, lost (message)
 //
 // check is the low three bytes of the CRC32C of the other bytes up to the
 // payload, taken with check as zero. Any single flipped bit ends the connection.

@@ -21,6 +21,7 @@ const (
 	frameBacklog
 	frameError
 	frameReturn
+	frameLost // an error: what the channel reads is gone
 )
 
 const (

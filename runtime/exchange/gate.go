@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"benchrun/runtime/buffer"
+	"benchrun/runtime/record"
 )
 
 // channel is the consuming end of one subpartition.
@@ -51,6 +52,7 @@ type Gate struct {
 	wake      func()
 	urgent    atomic.Int32 // channels in the priority list
 	failed    atomic.Pointer[error]
+	turns     turns
 
 	mu struct {
 		sync.Mutex
@@ -169,6 +171,9 @@ func (g *Gate) Poll() (ch int, b buffer.Buffer, ok bool) {
 			g.enqueue(i, flagReady)
 		}
 		if r.ok {
+			if b.Event != nil && b.Event.Kind == record.EndOfPartition {
+				g.ended(i)
+			}
 			return i, b, true
 		}
 		// Woken for nothing: a priority event was polled as an ordinary

@@ -7,12 +7,12 @@ import (
 	"benchrun/runtime/record"
 )
 
-// localChannel takes buffers straight out of a subpartition of the same
-// worker. It has no queue: what it has not polled is the producer's to store.
+// localChannel takes buffers straight out of a subpartition, or a source, of
+// the same worker. It has no queue: what it has not polled is the producer's to store.
 type localChannel struct {
 	gate  *Gate
 	index int
-	sub   *Subpartition
+	sub   feed
 
 	// Only the task's goroutine touches these.
 	lastBarrier int64
@@ -28,6 +28,10 @@ func (g *Gate) AddLocal(ch int, p *Partition, subpartition int) error {
 	if err != nil {
 		return err
 	}
+	return g.addFeed(ch, s)
+}
+
+func (g *Gate) addFeed(ch int, s feed) error {
 	c := &localChannel{gate: g, index: ch, sub: s}
 	g.set(ch, c)
 	if !s.attach(c) {
@@ -41,6 +45,9 @@ func (c *localChannel) priorityAvailable() { c.gate.notify(c.index, flagPrio) }
 
 func (c *localChannel) poll(priorityOnly bool) (buffer.Buffer, polled) {
 	b, r := c.sub.poll(true, priorityOnly)
+	if r.err != nil {
+		c.gate.fail(r.err)
+	}
 	if !r.ok {
 		return b, r
 	}

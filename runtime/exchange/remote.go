@@ -18,6 +18,7 @@ type remoteChannel struct {
 	gate   *Gate
 	index  int
 	client *Client
+	key    string // of the partition
 	id     uint32 // names the channel on the connection
 
 	mu          sync.Mutex
@@ -45,7 +46,7 @@ func (g *Gate) AddRemote(ch int, c *Client, key string, subpartition int) error 
 	g.mu.Lock()
 	recovering := g.mu.flags[ch]&flagRecovering != 0
 	g.mu.Unlock()
-	r := &remoteChannel{gate: g, index: ch, client: c, exclusive: g.exclusive, recovering: recovering}
+	r := &remoteChannel{gate: g, index: ch, client: c, key: key, exclusive: g.exclusive, recovering: recovering}
 	g.set(ch, r)
 	credit := 0
 	if !recovering {

@@ -23,6 +23,7 @@ type Server struct {
 	mu struct {
 		sync.Mutex
 		partitions map[string]*Partition
+		openers    []prefixed
 		pending    map[string][]*view // requests for partitions that are not there yet
 		conns      map[*serverConn]bool
 		closed     bool
@@ -95,12 +96,18 @@ func (s *Server) Unregister(p *Partition) {
 func (s *Server) request(v *view, key string) {
 	s.mu.Lock()
 	p := s.mu.partitions[key]
+	var open Opener
 	if p == nil {
-		s.mu.pending[key] = append(s.mu.pending[key], v)
+		if open = openerOf(s.mu.openers, key); open == nil {
+			s.mu.pending[key] = append(s.mu.pending[key], v)
+		}
 	}
 	s.mu.Unlock()
-	if p != nil {
+	switch {
+	case p != nil:
 		v.bind(p)
+	case open != nil:
+		v.bindSource(key, open)
 	}
 }
 
@@ -164,7 +171,15 @@ type creditReturn struct {
 
 type viewError struct {
 	id  uint32
-	msg string
+	err error
+}
+
+// kind is the frame that tells the consumer.
+func (e viewError) kind() byte {
+	if errors.Is(e.err, ErrPartitionLost) {
+		return frameLost
+	}
+	return frameError
 }
 
 // view connects one subpartition to one remote channel.
@@ -172,7 +187,7 @@ type view struct {
 	conn *serverConn
 	id   uint32
 	sub  int
-	s    *Subpartition
+	s    feed
 
 	// under conn.mu
 	credit  int
@@ -184,27 +199,49 @@ type view struct {
 
 func (v *view) bind(p *Partition) {
 	s, err := p.sub(v.sub)
-	if err == nil {
-		v.conn.mu.Lock()
-		dropped := v.dropped
-		v.s = s
-		v.conn.mu.Unlock()
-		if dropped {
-			return
+	if err != nil || !v.attach(s) {
+		if err == nil {
+			err = errTaken
 		}
-		if s.attach(v) {
-			v.conn.mu.Lock()
-			dropped = v.dropped
-			v.conn.mu.Unlock()
-			if dropped { // cancelled before it could be found attached
-				s.detach(v)
-			}
-			return
-		}
-		err = errTaken
+		v.fail(fmt.Errorf("partition %s/%d: %w", p.key, v.sub, err))
 	}
+}
+
+// bindSource serves what open gives for a key.
+func (v *view) bindSource(key string, open Opener) {
+	src, err := open(key)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	v.attach(sourceFeed{src})
+}
+
+// attach makes a feed the one that the view sends from, unless it has a
+// consumer already.
+func (v *view) attach(s feed) bool {
 	v.conn.mu.Lock()
-	v.conn.errs = append(v.conn.errs, viewError{v.id, fmt.Sprintf("partition %s/%d: %v", p.key, v.sub, err)})
+	dropped := v.dropped
+	v.s = s
+	v.conn.mu.Unlock()
+	if !dropped {
+		if !s.attach(v) {
+			return false
+		}
+		v.conn.mu.Lock()
+		dropped = v.dropped
+		v.conn.mu.Unlock()
+	}
+	if dropped { // cancelled before it could be found attached
+		s.detach(v)
+	}
+	return true
+}
+
+// fail tells the consumer.
+func (v *view) fail(err error) {
+	v.conn.mu.Lock()
+	v.conn.errs = append(v.conn.errs, viewError{v.id, err})
 	v.conn.mu.Unlock()
 	v.conn.signal()
 }
@@ -340,7 +377,7 @@ func (c *serverConn) write() {
 		}
 		c.server.pause()
 		for _, e := range errs {
-			if err := writeFrame(w, header{kind: frameError, channel: e.id}, []byte(e.msg)); err != nil {
+			if err := writeFrame(w, header{kind: e.kind(), channel: e.id}, message(e.err)); err != nil {
 				c.stop(err)
 				return
 			}
@@ -370,6 +407,10 @@ func (c *serverConn) sendOne(w *bufio.Writer, v *view) error {
 		return nil
 	}
 	b, r := v.s.poll(credit > 0, false)
+	if r.err != nil {
+		e := viewError{v.id, r.err}
+		return writeFrame(w, header{kind: e.kind(), channel: v.id}, message(r.err))
+	}
 	c.mu.Lock()
 	returned := 0
 	if r.ok && b.IsData() {
@@ -407,6 +448,15 @@ func (c *serverConn) sendOne(w *bufio.Writer, v *view) error {
 	}
 }
 
+// message is the text of an error, cut to what a frame may carry.
+func message(err error) []byte {
+	if lost, ok := errors.AsType[*PartitionLostError](err); ok {
+		err = lost.Err // the consumer says the rest
+	}
+	text := err.Error()
+	return []byte(text[:min(len(text), maxMessage)])
+}
+
 func writeFrame(w *bufio.Writer, h header, payload []byte) error {
 	h.length = len(payload)
 	if len(payload) > 0 {
@@ -431,7 +481,7 @@ func (c *serverConn) stop(err error) {
 		err = net.ErrClosed
 	}
 	c.err = err
-	attached := make(map[*view]*Subpartition, len(c.views))
+	attached := make(map[*view]feed, len(c.views))
 	for _, v := range c.views {
 		v.dropped = true
 		if v.s != nil {

@@ -31,7 +31,8 @@ type polled struct {
 	ok       bool
 	more     bool // something else could be handed out now, credit aside
 	morePrio bool
-	backlog  int // data buffers that wait
+	backlog  int   // data buffers that wait
+	err      error // the source cannot go on
 }
 
 // add queues a data buffer or an ordinary event and takes over its reference.
