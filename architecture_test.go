@@ -68,6 +68,7 @@ var doors = map[string][]string{
 	"harness/trial":           {},
 	"harness/target":          {},
 	"harness/target/embedded": {"cluster", "control", "operator", "record", "source", "task"},
+	"harness/target/process":  {"cluster"},
 }
 
 // rooms are where a heavy library may be imported directly.

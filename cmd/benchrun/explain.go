@@ -18,7 +18,7 @@ type word struct{ name, kind, help string }
 
 var targetWords = []word{
 	{"embedded", "target", "the whole cluster in the trial's process; workers exchange over sockets all the same"},
-	{"process", "target", "master and workers are processes of their own [comes with a later version]"},
+	{"process", "target", "master and workers are processes of their own, which kill-worker, freeze-worker and kill-jobmanager really kill and stop"},
 	{"flink", "target", "a real Apache Flink cluster, over REST [comes with a later version]"},
 }
 

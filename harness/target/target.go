@@ -73,6 +73,22 @@ type Fault struct {
 	For          time.Duration  // freeze-worker, fail-storage
 	ReplaceAfter time.Duration  // kill-worker; < 0: never
 	StorageKind  string         // fail-storage: error, slow, full, torn
+	DownFor      time.Duration  // kill-jobmanager
+}
+
+// Accountant is a Job some of which runs in other processes.
+type Accountant interface {
+	// Usage is what they have used. It is complete after Close.
+	Usage() Usage
+}
+
+// Usage sums over processes. A nil number is not known.
+type Usage struct {
+	Processes    int
+	CPU          time.Duration
+	MaxRSS       int64
+	ReadBytes    *int64
+	WrittenBytes *int64
 }
 
 // Status holds running counters.

@@ -137,12 +137,8 @@ func streamEvents(log *timeline.Log, w *messages) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		sent := 0
-		send := func() error {
-			events := log.From(sent)
-			sent += len(events)
-			return w.events(events)
-		}
+		order := reorder{log: log}
+		send := func() error { return w.events(order.next(log.Now() - reorderWindow)) }
 		timer := time.NewTimer(flushEvery)
 		defer timer.Stop()
 		for {
@@ -154,7 +150,7 @@ func streamEvents(log *timeline.Log, w *messages) (stop func() error) {
 				}
 				timer.Reset(flushEvery)
 			case <-ctx.Done():
-				done <- send()
+				done <- w.events(order.next(log.Now()))
 				return
 			}
 		}

@@ -58,7 +58,7 @@ func (e *execution) closeWindow() {
 // must not hold before they did.
 func (e *execution) restarts(d *spec.Do) bool {
 	switch d.Kind {
-	case "rescale", "fail-task", "kill-worker":
+	case "rescale", "fail-task", "kill-worker", "kill-jobmanager":
 		return true
 	case "freeze-worker":
 		return d.For > options.HeartbeatTimeout.Get(e.Workload.Options)
@@ -71,7 +71,7 @@ func (e *execution) restarts(d *spec.Do) bool {
 func (e *execution) choose(s spec.Step) target.Fault {
 	d := s.Do
 	f := target.Fault{Step: s.Name, Kind: d.Kind, Parallelism: d.Parallelism, Vertex: d.Vertex, Subtask: d.Subtask, Worker: d.Worker,
-		For: d.For, ReplaceAfter: d.ReplaceAfter, StorageKind: d.StorageKind}
+		For: d.For, ReplaceAfter: d.ReplaceAfter, StorageKind: d.StorageKind, DownFor: d.DownFor}
 	r := plan.Rand(e.Workload.Run.Seed, e.Workload.Name, e.Block, "step/"+s.Name)
 	if f.Subtask == spec.Random {
 		f.Subtask = r.IntN(max(1, e.obs.known[d.Vertex]))
@@ -91,6 +91,8 @@ func aim(f target.Fault) string {
 		return fmt.Sprintf("%s/%d", f.Vertex, f.Subtask)
 	case "kill-worker", "freeze-worker":
 		return fmt.Sprintf("worker %d", f.Worker)
+	case "kill-jobmanager":
+		return "down for " + options.FormatDuration(f.DownFor)
 	}
 	return f.StorageKind
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"benchrun/harness/result"
+	"benchrun/harness/target"
 	"benchrun/runtime/timeline"
 )
 
@@ -23,6 +24,9 @@ func (e *execution) fill(t *result.Trial, err error) {
 		}
 	}
 	t.Resources = ownResources()
+	if a, ok := e.job.(target.Accountant); ok {
+		addUsage(t.Resources, a.Usage())
+	}
 	if e.job != nil {
 		net := e.last.NetBytes
 		t.Resources.NetBytes = &net
@@ -35,7 +39,7 @@ func (e *execution) fill(t *result.Trial, err error) {
 		t.Outcome, t.Reason, t.Phase = s.outcome, s.reason, e.phase
 		return
 	}
-	events := e.Log.Events()
+	events := e.Log.Sorted()
 	t.Faults = Measure(events, e.windows)
 	t.Metrics = map[string]float64{}
 	if len(t.Faults) > 0 {
@@ -47,6 +51,31 @@ func (e *execution) fill(t *result.Trial, err error) {
 	for _, f := range t.Faults {
 		clean(f.Metrics)
 	}
+}
+
+// addUsage adds what other processes of the trial have used. A sum of which a
+// part is not known is not known.
+func addUsage(r *result.Resources, u target.Usage) {
+	if u.Processes == 0 {
+		return
+	}
+	if r.CPUS != nil {
+		cpu := *r.CPUS + u.CPU.Seconds()
+		r.CPUS = &cpu
+	}
+	if r.MaxRSSBytes != nil {
+		rss := *r.MaxRSSBytes + u.MaxRSS
+		r.MaxRSSBytes = &rss
+	}
+	r.ReadBytes, r.WrittenBytes = plus(r.ReadBytes, u.ReadBytes), plus(r.WrittenBytes, u.WrittenBytes)
+}
+
+func plus(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
 }
 
 // check holds the output and the timeline to what a measurement needs.

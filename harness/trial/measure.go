@@ -75,7 +75,7 @@ func (m *measurement) detect() {
 	for _, e := range m.events {
 		known := false
 		switch e.Kind {
-		case timeline.WorkerLost:
+		case timeline.WorkerLost, timeline.MasterElected:
 			known = true
 		case timeline.TaskState:
 			known = e.State == "FAILED" || e.State == "CANCELING" || e.State == "CANCELED"
@@ -143,7 +143,7 @@ func (m *measurement) allUpAt(t time.Duration) bool {
 		k := taskKey{e.Vertex, e.Subtask}
 		if e.T <= t {
 			if old, ok := states[k]; !ok || e.Attempt >= old.attempt {
-				states[k] = taskState{e.Attempt, e.State}
+				states[k] = taskState{e.Attempt, e.State, e.T}
 			}
 		} else if e.T < m.windowEnd() && e.State != "FINISHED" && e.State != "CANCELED" && e.State != "CANCELING" && e.State != "FAILED" {
 			seen[k] = true

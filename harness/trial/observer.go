@@ -17,6 +17,7 @@ type taskKey struct {
 type taskState struct {
 	attempt int
 	state   string
+	since   time.Duration
 }
 
 // observer follows the timeline and knows at each moment what the conditions
@@ -36,6 +37,7 @@ type observer struct {
 	inflight  int64
 	restored  int64 // id of the restored checkpoint
 	drained   bool  // restore-drained was seen since restore-assigned
+	drainedAt time.Duration
 
 	checkpoints int  // complete ones since the last fault, in the newest execution
 	first       bool // one with an id above the restored
@@ -121,7 +123,7 @@ func (o *observer) add(e timeline.Event) {
 	case timeline.TaskState:
 		k := taskKey{e.Vertex, e.Subtask}
 		if old, ok := o.states[k]; e.Subtask < o.known[e.Vertex] && (!ok || e.Attempt >= old.attempt) {
-			o.states[k] = taskState{e.Attempt, e.State}
+			o.states[k] = taskState{e.Attempt, e.State, e.T}
 		}
 		switch e.State {
 		case "SCHEDULED", "DEPLOYING", "INITIALIZING":
@@ -136,17 +138,17 @@ func (o *observer) add(e timeline.Event) {
 	switch e.Kind {
 	case timeline.RestoreAssigned:
 		if o.whole {
-			// A worker that died has said nothing of its tasks' end.
-			for k, s := range o.states {
-				o.states[k] = taskState{s.attempt, ""}
-			}
+			o.forgetStates(e.T) // a worker that died has said nothing of its tasks' end
 		}
-		o.restarted, o.assigned, o.drained = true, true, false
+		o.restarted, o.assigned = true, true
+		o.drained = o.drainedAt > e.T // news of several processes overtake each other
 		o.inflight, o.restored = max(e.Bytes, 0), e.Checkpoint
 		o.checkpoints, o.first, o.newest = 0, false, false
 		clear(o.pending)
+	case timeline.MasterElected:
+		o.forgetStates(e.T) // it starts all tasks again
 	case timeline.RestoreDrained:
-		o.drained = true
+		o.drained, o.drainedAt = true, e.T
 	case timeline.CheckpointTriggered:
 		o.pending[e.Checkpoint] = true
 	case timeline.CheckpointFailed, timeline.CheckpointDeclined:
@@ -163,6 +165,15 @@ func (o *observer) add(e timeline.Event) {
 		o.newest, o.newestBytes = true, max(e.Bytes, 0)
 		if !o.assigned || e.Checkpoint > o.restored {
 			o.first = true
+		}
+	}
+}
+
+// forgetStates drops what is known of tasks from before a moment.
+func (o *observer) forgetStates(before time.Duration) {
+	for k, s := range o.states {
+		if s.since <= before {
+			o.states[k] = taskState{s.attempt, "", s.since}
 		}
 	}
 }

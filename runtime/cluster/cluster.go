@@ -13,7 +13,6 @@ import (
 	"benchrun/runtime/graph"
 	"benchrun/runtime/master"
 	"benchrun/runtime/options"
-	"benchrun/runtime/snapshot"
 	"benchrun/runtime/storage"
 	"benchrun/runtime/task"
 	"benchrun/runtime/timeline"
@@ -32,7 +31,7 @@ type Config struct {
 	Storage       string // URL of checkpoint storage; empty: Dir/checkpoints
 	Dir           string // everything that the cluster writes is below it
 	Timeline      *timeline.Log
-	Transport     exchange.Network // nil: loopback
+	Transport     exchange.Network // nil: loopback, with a secret of its own
 	Seed          uint64
 	Keep          bool // the last checkpoints stay when the job ends
 	// Delays slow fault points of this process down, by their names: a
@@ -67,13 +66,11 @@ var ErrConfig = errors.New("invalid configuration")
 // Start brings up master and workers and submits the job.
 func Start(cfg Config) (*Cluster, error) {
 	if cfg.Transport == nil {
-		cfg.Transport = exchange.Loopback{}
+		cfg.Transport = control.Secure(exchange.Loopback{}, control.NewSecret(), buildID())
 	}
-	g, err := graph.Build(cfg.Job, graph.Config{
-		Chaining: options.OperatorChaining.Get(cfg.Values), ForcedUnaligned: options.UnalignedForced.Get(cfg.Values),
-	})
+	g, err := buildGraph(cfg.Job, cfg.Values)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		return nil, err
 	}
 	c := &Cluster{cfg: cfg}
 	url := cfg.Storage
@@ -85,7 +82,7 @@ func Start(cfg Config) (*Cluster, error) {
 		return nil, fmt.Errorf("checkpoint storage: %w", err)
 	}
 	c.store = storage.NewFaulty(store)
-	origin, err := c.origin()
+	origin, err := originOf(cfg.Values)
 	if err != nil {
 		return nil, err
 	}
@@ -109,30 +106,13 @@ func Start(cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// origin finds the checkpoint that the options say to begin from.
-func (c *Cluster) origin() (*master.Origin, error) {
-	path := options.RecoveryPath.Get(c.cfg.Values)
-	if path == "" {
-		return nil, nil
-	}
-	store, folder, err := snapshot.Locate(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, options.RecoveryPath.Key(), err)
-	}
-	meta, err := snapshot.Load(store, folder)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, options.RecoveryPath.Key(), err)
-	}
-	return &master.Origin{Store: store, Folder: folder, Meta: meta, Claimed: options.ClaimMode.Get(c.cfg.Values) == "CLAIM"}, nil
-}
-
 func (c *Cluster) addWorker() error {
 	c.mu.Lock()
 	n := c.mu.made
 	c.mu.made++
 	c.mu.Unlock()
 	w, err := worker.Start(worker.Config{
-		Name: fmt.Sprintf("worker-%d", n), Master: c.m.Addr(), Slots: c.cfg.Slots,
+		Name: fmt.Sprintf("worker-%d", n), Index: n, Master: c.m.Addr(), Slots: c.cfg.Slots,
 		Memory: c.cfg.NetworkMemory, Segment: c.cfg.BufferSize, Network: c.cfg.Network, Checkpoints: c.store,
 		Dir: filepath.Join(c.cfg.Dir, fmt.Sprintf("worker-%d", n)), OutputDir: c.cfg.Dir,
 		Timeline: c.cfg.Timeline, Origin: c.cfg.Timeline.Origin(), Transport: c.cfg.Transport,
@@ -245,12 +225,13 @@ type Status struct {
 	Restored         int64 // in-flight bytes that running tasks had to restore
 	Drained          int64 // of those, processed
 	NetBytes         int64
+	Restoring        bool // an execution that has in-flight data to restore is coming up
 }
 
 // Status sums over the workers.
 func (c *Cluster) Status() Status {
 	c.mu.Lock()
-	s := Status{SinkRecords: c.mu.sunk, NetBytes: c.mu.net}
+	s := Status{SinkRecords: c.mu.sunk, NetBytes: c.mu.net, Restoring: c.m.Restoring()}
 	c.mu.Unlock()
 	for _, w := range c.Workers() {
 		l := w.Load(true)
@@ -267,7 +248,13 @@ func (c *Cluster) Status() Status {
 }
 
 // Reports are what operators reported at the end of a finished job.
-func (c *Cluster) Reports(ctx context.Context) []control.Report { return c.m.Reports(ctx) }
+func (c *Cluster) Reports(ctx context.Context) ([]control.Report, error) {
+	r := c.m.Reports(ctx)
+	if r == nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("no reports of the operators: %w", context.Cause(ctx))
+	}
+	return r, nil
+}
 
 // Close stops everything and waits until it is gone.
 func (c *Cluster) Close() error {

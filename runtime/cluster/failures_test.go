@@ -221,10 +221,10 @@ func TestRestoreMismatch(t *testing.T) {
 		change func(j *job)
 		want   string
 	}{
-		"operator":        {func(j *job) { j.Nodes[1].ID, j.Links[0].To, j.Links[1].From = "other", "other", "other" }, `operator "slow"`},
+		"operator": {func(j *job) { j.Nodes[1].ID, j.Links[0].To, j.Links[1].From = "other", "other", "other" }, `operator "slow"`},
 		// Fails if the kinds are not compared: then a sum would be read as a count.
 		"another operator under its id": {func(j *job) { j.Nodes[1].Operator = "count-by-key" }, `was a keyed-sum there and is a count-by-key now`},
-		"max parallelism": {func(j *job) { j.Nodes[1].MaxParallelism = 64 }, "max-parallelism"},
+		"max parallelism":               {func(j *job) { j.Nodes[1].MaxParallelism = 64 }, "max-parallelism"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := backlogged(4)

@@ -167,7 +167,11 @@ func finish(t testing.TB, c *cluster.Cluster) result {
 	r := result{emitted: map[string]uint64{}}
 	seen := map[operator.Lane]map[uint64]*operator.Page{}
 	positions := map[string]map[int]uint64{}
-	for _, rep := range c.Reports(t.Context()) {
+	reports, err := c.Reports(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rep := range reports {
 		switch x := rep.Data.(type) {
 		case *operator.SinkReport:
 			r.arrived += x.Arrived

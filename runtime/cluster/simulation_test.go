@@ -309,7 +309,7 @@ func simulate(t *testing.T, rnd *rand.Rand) {
 	// A split that an attempt reported which finished before a failure, and
 	// again one after it, stands where it stood last.
 	splits := map[string]uint64{}
-	for _, r := range c.Reports(t.Context()) {
+	for _, r := range c.Master().Reports(t.Context()) {
 		if x, ok := r.Data.(*task.SourceReport); ok {
 			for _, b := range x.Splits {
 				i, k, err := source.ReadSequenceSplit(b)

@@ -29,6 +29,7 @@ type Conn struct {
 	idle  chan struct{}
 	err   error
 	wake  chan struct{}
+	ended chan struct{} // closed when nothing more comes
 	done  sync.WaitGroup
 }
 
@@ -39,12 +40,13 @@ type envelope struct{ M any }
 // given to receive, and the error that ends the connection to lost, once; both
 // are called from one goroutine. pause blocks while the owner is frozen.
 func NewConn(c net.Conn, pause func(), receive func(m any), lost func(error)) *Conn {
-	x := &Conn{conn: c, pause: pause, wake: make(chan struct{}, 1), idle: make(chan struct{}, 1)}
+	x := &Conn{conn: c, pause: pause, wake: make(chan struct{}, 1), idle: make(chan struct{}, 1), ended: make(chan struct{})}
 	x.done.Go(x.write)
 	x.done.Go(func() {
 		err := x.read(receive)
 		x.fail(err)
 		lost(err)
+		close(x.ended)
 	})
 	return x
 }
@@ -168,6 +170,17 @@ func (c *Conn) fail(err error) {
 	c.conn.Close()
 	c.signal()
 	c.report()
+}
+
+// Drain waits until the other side has hung up and all that it sent has been
+// given to receive, at most for a time.
+func (c *Conn) Drain(limit time.Duration) {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-c.ended:
+	case <-t.C:
+	}
 }
 
 // Close ends the connection at once and waits; with reset as if the process had

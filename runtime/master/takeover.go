@@ -58,8 +58,7 @@ func Inventory(s storage.Store) (*Takeover, error) {
 type Start struct {
 	Origin   *Origin       // a checkpoint of another run to begin from, or nil
 	Takeover *Takeover     // what the master before left, or nil
-	Started  time.Duration // when the job first started, if there was a master before
-	Draining bool          // its sources have been told to end
+	Started  time.Duration // when the job first started; 0: now
 	// The job is not scheduled before so many workers are there, so that all get
 	// their part, or before Limit has passed.
 	Workers int
@@ -76,10 +75,10 @@ type waiting struct {
 // Begin starts the job.
 func (m *Master) Begin(s Start) {
 	m.post(func() {
-		m.started, m.draining = s.Started, s.Draining
-		if s.Takeover == nil {
+		if m.started = s.Started; m.started == 0 {
 			m.started = m.now()
-		} else {
+		}
+		if s.Takeover != nil {
 			m.takeOver(s.Takeover)
 		}
 		if s.Origin != nil && (s.Takeover == nil || len(s.Takeover.Completed) == 0) {

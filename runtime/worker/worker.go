@@ -139,9 +139,14 @@ func Start(cfg Config) (*Worker, error) {
 	w.loops.Go(w.heartbeats)
 	w.loops.Go(w.ticks)
 	close(attached)
+	silence := time.NewTimer(control.HandshakeTimeout)
+	defer silence.Stop()
 	select {
 	case <-w.ready:
 		return w, nil
+	case <-silence.C:
+		w.Kill()
+		return nil, fmt.Errorf("worker %s: the master at %s did not answer within %v", cfg.Name, cfg.Master, control.HandshakeTimeout)
 	case <-w.gone:
 		return nil, fmt.Errorf("worker %s: the master did not let it in: %w", cfg.Name, w.Cause())
 	}

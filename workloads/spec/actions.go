@@ -15,7 +15,7 @@ var actions = []Action{
 	{Name: "kill-worker", Fault: true, Keys: []string{"worker", "replace-after", "when"}, Help: "a worker dies: its sockets break and its slots vanish; replace-after brings a new one"},
 	{Name: "freeze-worker", Fault: true, Keys: []string{"worker", "for", "when"}, Help: "a worker stops doing anything, heartbeats included, for a time"},
 	{Name: "fail-storage", Fault: true, Keys: []string{"for", "kind", "when"}, Help: "checkpoint storage fails for a time: error, slow, full or torn writes"},
-	{Name: "kill-jobmanager", Fault: true, Keys: []string{"down-for", "when"}, Later: "loss of the master", Help: "the master dies and comes back after down-for"},
+	{Name: "kill-jobmanager", Fault: true, Keys: []string{"down-for", "when"}, Help: "the master dies and another one comes after down-for (default 1 s); on target \"process\""},
 	{Name: "drop-partition", Fault: true, Keys: []string{"vertex", "subtask", "when"}, Later: "batch mode", Help: "the finished output of a batch task is lost"},
 	{Name: "upgrade", Fault: true, Keys: []string{"file", "upgrade-mode", "when"}, Later: "the life cycle of deployments", Help: "replace the job by another one"},
 	{Name: "rollback", Fault: true, Keys: []string{"when"}, Later: "the life cycle of deployments", Help: "go back to the job before the upgrade"},

@@ -101,7 +101,7 @@ func (d *decoder) cluster(n *node) {
 		s.fail("floating-buffers-per-gate", "must be at least 1 while buffers-per-channel is 0: nothing could be received", "")
 	}
 	switch c.Target {
-	case "process", "flink":
+	case "flink":
 		s.fail("target", fmt.Sprintf("the target %q comes with a later version", c.Target), `write "embedded"`)
 	}
 	if c.StateBackend == "lsm" {
@@ -120,6 +120,8 @@ func (d *decoder) storage(s *section) {
 		s.fail("storage", "must be a URL such as \"file:///data/checkpoints\"", "")
 	case scheme == "s3":
 		s.fail("storage", "storage in s3:// comes with a later version", `write a file:// URL, or "" for the trial's own folder`)
+	case scheme == "mem" && c.Target == "process":
+		s.fail("storage", "mem:// is the memory of one process, which others do not see", `write a file:// URL, or "" for the trial's own folder`)
 	case scheme == "mem":
 	case scheme != "file":
 		s.fail("storage", fmt.Sprintf("unknown kind of storage %q", scheme), "file://, mem:// or \"\"")

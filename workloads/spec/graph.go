@@ -189,6 +189,10 @@ func (d *decoder) checkSteps() {
 			} else if o.Subtask >= now[o.Vertex] {
 				s.fail("subtask", fmt.Sprintf("%s has %d subtasks at this step, 0 to %d", o.Vertex, now[o.Vertex], now[o.Vertex]-1), "")
 			}
+		case "kill-jobmanager":
+			if w.Cluster.Target == "embedded" {
+				s.fail("do", "the master of an embedded cluster lives in the process that measures and cannot be killed", `set cluster.target = "process"`)
+			}
 		case "kill-worker", "freeze-worker":
 			if o.Worker >= workers {
 				s.fail("worker", fmt.Sprintf("there are %d workers at this step, 0 to %d", workers, workers-1), "")

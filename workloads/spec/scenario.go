@@ -133,6 +133,8 @@ func (d *decoder) do(s *section) *Do {
 			} else {
 				s.value("replace-after")
 			}
+		case "down-for":
+			o.DownFor = s.duration("down-for")
 		case "for":
 			o.For = s.duration("for")
 			if !s.has("for") {

@@ -112,6 +112,7 @@ type Do struct {
 	ReplaceAfter time.Duration  // kill-worker; negative: never
 	For          time.Duration  // freeze-worker, fail-storage
 	StorageKind  string         // fail-storage: error, slow, full, torn
+	DownFor      time.Duration  // kill-jobmanager
 	When         *When          // nil: at once
 }
 

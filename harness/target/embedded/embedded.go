@@ -24,12 +24,26 @@ func (embedded) Version() string { return "embedded runtime 1" }
 
 // Start implements target.Target.
 func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (target.Job, error) {
-	w := r.Workload
-	lj, err := catalog.Job(w)
+	cfg, err := Config(r, log)
 	if err != nil {
 		return nil, err
 	}
-	c, err := cluster.Start(cluster.Config{
+	c, err := cluster.Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return Play(r.Workload, c, log), nil
+}
+
+// Config describes the cluster that a request asks for, of whatever processes
+// it is made.
+func Config(r target.Request, log *timeline.Log) (cluster.Config, error) {
+	w := r.Workload
+	lj, err := catalog.Job(w)
+	if err != nil {
+		return cluster.Config{}, err
+	}
+	return cluster.Config{
 		Job: lj, Values: w.Options, Workers: w.Cluster.Workers, Slots: w.Cluster.SlotsPerWorker,
 		NetworkMemory: w.Cluster.NetworkMemory, BufferSize: int(w.Cluster.BufferSize),
 		Network: task.NetworkConfig{
@@ -37,61 +51,81 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 			MaxPerSub: w.Cluster.MaxBuffersPerChannel, Overdraft: w.Cluster.OverdraftBuffersPerGate,
 		},
 		Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, Delays: r.Delays,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &job{w: w, c: c, log: log}, nil
+	}, nil
+}
+
+// Play makes the harness's job of a running cluster, of whatever processes it
+// is made.
+func Play(w *spec.Workload, c cluster.Running, log *timeline.Log) target.Job {
+	return &job{w: w, c: c, log: log}
 }
 
 // job is one job on its own cluster.
 type job struct {
 	w   *spec.Workload
-	c   *cluster.Cluster
+	c   cluster.Running
 	log *timeline.Log
 }
 
 var _ target.Job = (*job)(nil)
 
-func (j *job) Options() map[string]any { return j.c.Master().Options() }
-func (j *job) Done() <-chan struct{}   { return j.c.Master().Done() }
-func (j *job) Err() error              { return j.c.Master().Err() }
+func (j *job) Options() map[string]any { return j.c.Options() }
+func (j *job) Done() <-chan struct{}   { return j.c.Done() }
+func (j *job) Err() error              { return j.c.Err() }
 func (j *job) Close() error            { return j.c.Close() }
+
+// Usage implements target.Accountant.
+func (j *job) Usage() target.Usage {
+	u := j.c.Usage()
+	return target.Usage{Processes: u.Processes, CPU: u.CPU, MaxRSS: u.MaxRSS, ReadBytes: u.ReadBytes, WrittenBytes: u.WrittenBytes}
+}
 
 // Inject implements target.Job.
 func (j *job) Inject(ctx context.Context, f target.Fault) (t0 time.Duration, err error) {
-	struck := func() {
+	struckAt := func(at time.Duration) {
 		e := timeline.Of(timeline.Fault)
 		e.Detail, e.State = f.Step, f.Kind
-		t0 = j.log.Add(e)
+		if at < 0 {
+			t0 = j.log.Add(e)
+			return
+		}
+		e.T, t0 = at, at // another process acted
+		j.log.Merge([]timeline.Event{e}, 0)
 	}
-	m := j.c.Master()
+	struck := func() { struckAt(timeline.None) }
 	switch f.Kind {
 	case "rescale":
-		err = m.Rescale(ctx, f.Parallelism, struck)
+		err = j.c.Rescale(ctx, f.Parallelism, struckAt)
 	case "fail-task":
-		err = m.FailTask(ctx, f.Vertex, f.Subtask, "failed on request of step "+f.Step, struck)
+		err = j.c.FailTask(ctx, f.Vertex, f.Subtask, "failed on request of step "+f.Step, struckAt)
 	case "kill-worker":
 		err = j.c.KillWorker(f.Worker, f.ReplaceAfter, struck)
 	case "freeze-worker":
 		err = j.c.FreezeWorker(f.Worker, f.For, struck)
+	case "kill-jobmanager":
+		err = j.c.KillMaster(f.DownFor, struck)
 	case "fail-storage":
 		struck()
 		err = j.c.FailStorage(f.StorageKind, f.For)
 	default:
 		err = fmt.Errorf("fault %s: %w", f.Kind, target.ErrUnsupported)
 	}
+	if errors.Is(err, cluster.ErrUnsupported) {
+		err = fmt.Errorf("%w: %w", target.ErrUnsupported, err)
+	}
 	return t0, err
 }
 
 // Savepoint implements target.Job.
 func (j *job) Savepoint(ctx context.Context, stop bool) (string, error) {
-	return j.c.Master().Savepoint(ctx, stop)
+	return j.c.Savepoint(ctx, stop)
 }
 
 // Cancel implements target.Job.
 func (j *job) Cancel(ctx context.Context) error {
-	j.c.Master().Cancel()
+	if err := j.c.Cancel(ctx); err != nil {
+		return err
+	}
 	select {
 	case <-j.Done():
 		return nil
@@ -102,7 +136,9 @@ func (j *job) Cancel(ctx context.Context) error {
 
 // Finish implements target.Job.
 func (j *job) Finish(ctx context.Context) (*target.Output, error) {
-	j.c.Master().StopSources()
+	if err := j.c.StopSources(ctx); err != nil {
+		return nil, err
+	}
 	select {
 	case <-j.Done():
 	case <-ctx.Done():
@@ -111,9 +147,9 @@ func (j *job) Finish(ctx context.Context) (*target.Output, error) {
 	if err := j.Err(); err != nil {
 		return nil, fmt.Errorf("the job ended before it had finished: %w", err)
 	}
-	reports := j.c.Reports(ctx)
-	if reports == nil && ctx.Err() != nil {
-		return nil, errors.Join(errors.New("no reports of the operators"), context.Cause(ctx))
+	reports, err := j.c.Reports(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return verify(j.w, reports)
 }
@@ -122,7 +158,7 @@ func (j *job) Finish(ctx context.Context) (*target.Output, error) {
 func (j *job) Status() target.Status {
 	s := j.c.Status()
 	share := 1.0
-	if j.c.Master().Restoring() {
+	if s.Restoring {
 		share = 0 // as long as no task knows of its share
 	}
 	if s.Restored > 0 {

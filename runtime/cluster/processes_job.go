@@ -1,0 +1,279 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"benchrun/runtime/control"
+	"benchrun/runtime/storage"
+)
+
+// What can be done to a cluster of processes and its job.
+
+// Rescale implements Running.
+func (c *Processes) Rescale(ctx context.Context, parallelism map[string]int, struck func(time.Duration)) error {
+	return c.strike(ctx, control.Rescale{Parallelism: parallelism}, struck)
+}
+
+// FailTask implements Running.
+func (c *Processes) FailTask(ctx context.Context, vertex string, subtask int, reason string, struck func(time.Duration)) error {
+	return c.strike(ctx, control.FailSubtask{Vertex: vertex, Subtask: subtask, Reason: reason}, struck)
+}
+
+// strike has the master act; it says when it did.
+func (c *Processes) strike(ctx context.Context, what any, struck func(time.Duration)) error {
+	t, err := c.askLeader(ctx, what)
+	if t.At >= 0 {
+		struck(t.At)
+	}
+	return err
+}
+
+// busy finds the i-th live worker that runs a task.
+func (c *Processes) busy(i int) (*process, error) {
+	live, loads := c.loads(false)
+	var busy []*process
+	for k, p := range live {
+		if loads[k].Tasks > 0 {
+			busy = append(busy, p)
+		}
+	}
+	if len(busy) == 0 {
+		busy = live // between two executions: any of them may be the one
+	}
+	if i < 0 || i >= len(busy) {
+		return nil, fmt.Errorf("there is no worker %d: %d live workers run a task of the job", i, len(busy))
+	}
+	return busy[i], nil
+}
+
+// KillWorker implements Running: kill -9.
+func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func()) error {
+	p, err := c.busy(i)
+	if err != nil {
+		return fmt.Errorf("kill-worker: %w", err)
+	}
+	struck()
+	p.kill()
+	c.mu.Lock()
+	c.removeWorker(p)
+	c.mu.Unlock()
+	if replaceAfter >= 0 {
+		c.later(replaceAfter, func() {
+			<-p.exited // its folder is the new one's
+			if _, err := c.startWorker(p.dir); err != nil {
+				c.trouble(err)
+			}
+		})
+	}
+	return nil
+}
+
+// FreezeWorker implements Running: SIGSTOP, and SIGCONT when the time is over.
+func (c *Processes) FreezeWorker(i int, d time.Duration, struck func()) error {
+	p, err := c.busy(i)
+	if err != nil {
+		return fmt.Errorf("freeze-worker: %w", err)
+	}
+	struck()
+	if err := p.freeze(true); err != nil {
+		return fmt.Errorf("freeze-worker: %s: %w", p.name, err)
+	}
+	c.later(d, func() {
+		if err := p.freeze(false); err != nil {
+			c.trouble(fmt.Errorf("freeze-worker: %s goes on: %w", p.name, err))
+		}
+	})
+	return nil
+}
+
+// KillMaster kills the master with kill -9 and starts another one on the same
+// state folder after a time.
+func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
+	c.mu.Lock()
+	p := c.mu.leader
+	if p == nil {
+		p = c.mu.master
+	}
+	if c.mu.leader != nil {
+		c.setLeader(nil)
+	}
+	c.mu.Unlock()
+	select {
+	case <-p.exited:
+		return fmt.Errorf("kill-jobmanager: there is no master to kill: %s is dead", p.name)
+	default:
+	}
+	struck()
+	p.kill()
+	c.later(downFor, func() {
+		if _, err := c.startMaster(); err != nil {
+			c.mu.Lock()
+			c.end(fmt.Errorf("no master after kill-jobmanager: %w", err))
+			c.mu.Unlock()
+		}
+	})
+	return nil
+}
+
+// later does something after a time, unless the cluster is closed before.
+func (c *Processes) later(d time.Duration, fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.closed {
+		return
+	}
+	c.work.Add(1)
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		defer c.work.Done()
+		c.mu.Lock()
+		delete(c.mu.timers, t)
+		closed := c.mu.closed
+		c.mu.Unlock()
+		if !closed {
+			fn()
+		}
+	})
+	c.mu.timers[t] = true
+}
+
+func (c *Processes) trouble(err error) {
+	fmt.Fprintf(c.out, "%8.3f s  %v\n", c.cfg.Timeline.Now().Seconds(), err)
+}
+
+// FailStorage implements Running: every process, and each that starts in the
+// meantime, sees the fault.
+func (c *Processes) FailStorage(kind string, d time.Duration) error {
+	if _, err := storage.ParseFaultKind(kind); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.mu.fault, c.mu.faultEnd = kind, time.Now().Add(d)
+	all := append([]*process(nil), c.mu.workers...)
+	if c.mu.leader != nil {
+		all = append(all, c.mu.leader)
+	}
+	c.mu.Unlock()
+	for _, p := range all {
+		p.say(control.BreakStorage{Kind: kind, For: d})
+	}
+	return nil
+}
+
+// Savepoint implements Running.
+func (c *Processes) Savepoint(ctx context.Context, stop bool) (string, error) {
+	t, err := c.askLeader(ctx, control.TakeSavepoint{Stop: stop})
+	return t.Path, err
+}
+
+// StopSources implements Running. It holds for masters to come, too.
+func (c *Processes) StopSources(ctx context.Context) error {
+	c.mu.Lock()
+	c.mu.draining = true
+	p := c.mu.leader
+	c.mu.Unlock()
+	if p == nil {
+		return nil // the next one is told
+	}
+	_, err := p.ask(ctx, control.EndSources{})
+	return err
+}
+
+// Cancel implements Running.
+func (c *Processes) Cancel(ctx context.Context) error {
+	_, err := c.askLeader(ctx, control.CancelJob{})
+	return err
+}
+
+// Options implements Running.
+func (c *Processes) Options() map[string]any {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	t, err := c.askLeader(ctx, control.GetOptions{})
+	if err != nil {
+		c.trouble(fmt.Errorf("options of the running tasks: %w", err))
+		return nil
+	}
+	o, _ := t.Data.(control.Options)
+	return o.Options
+}
+
+// Reports implements Running.
+func (c *Processes) Reports(ctx context.Context) ([]control.Report, error) {
+	t, err := c.askLeader(ctx, control.GetReports{})
+	if err != nil {
+		return nil, fmt.Errorf("reports of the operators: %w", err)
+	}
+	r, _ := t.Data.(control.Reports)
+	return r.Reports, nil
+}
+
+// loads asks the live workers for their counters. Of one that does not answer,
+// because it is frozen or just dying, those told last count.
+func (c *Processes) loads(queued bool) ([]*process, []control.Load) {
+	c.mu.Lock()
+	live := append([]*process(nil), c.mu.workers...)
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), shareTimeout)
+	defer cancel()
+	loads := make([]control.Load, len(live))
+	var wg sync.WaitGroup
+	for i, p := range live {
+		if !p.live() {
+			loads[i] = p.lastLoad()
+			continue
+		}
+		wg.Go(func() {
+			loads[i] = p.lastLoad()
+			if t, err := p.ask(ctx, control.GetLoad{Queued: queued}); err == nil {
+				if l, ok := t.Data.(control.Load); ok {
+					loads[i] = l
+					p.remember(l)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return live, loads
+}
+
+// Status implements Running.
+func (c *Processes) Status() Status {
+	c.mu.Lock()
+	s := Status{SinkRecords: c.mu.sunk, NetBytes: c.mu.net}
+	leader, ended := c.mu.leader, c.mu.ended
+	c.mu.Unlock()
+	restoring := make(chan bool, 1)
+	go func() {
+		// Without a master nobody knows what is to be restored.
+		restoring <- !ended && (leader == nil || c.restoring(leader))
+	}()
+	live, loads := c.loads(true)
+	for i := range live {
+		l := loads[i]
+		s.SinkRecords += l.SinkRecords
+		s.QueuedBytes += l.QueuedBytes
+		s.Restored += l.Restored
+		s.Drained += l.Drained
+		s.NetBytes += l.NetBytes
+		if l.Tasks > 0 {
+			s.WorkersWithTasks++
+		}
+	}
+	s.Restoring = <-restoring
+	return s
+}
+
+func (c *Processes) restoring(leader *process) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), shareTimeout)
+	defer cancel()
+	t, err := leader.ask(ctx, control.GetLoad{})
+	if err != nil {
+		return true
+	}
+	l, _ := t.Data.(control.Load)
+	return l.Restoring
+}
