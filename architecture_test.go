@@ -55,6 +55,7 @@ var leaves = map[string][]string{
 	"reports/stats":    {},
 	"reports/chart":    {},
 	"reports/verdict":  {"harness/result", "reports/stats"},
+	"reports/export":   {"harness/result", "reports/stats", "reports/verdict"},
 	"reports/page":     {"harness/result", "reports/stats", "reports/verdict", "reports/chart"},
 }
 

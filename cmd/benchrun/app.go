@@ -50,7 +50,7 @@ func (e *codedError) Unwrap() error { return e.err }
 func exit(code result.Exit, err error) error { return &codedError{code, err} }
 
 // later are commands that a coming version brings.
-var later = []string{"export", "doctor"}
+var later = []string{"doctor"}
 
 // main runs the command and returns the exit code.
 func (a *app) main(ctx context.Context) result.Exit {
@@ -119,7 +119,7 @@ Every trial runs in a process of its own and proves its output.
 		return fmt.Errorf("%w\nSee: %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.planCommand(), a.listCommand(), a.reportCommand(), a.initCommand(),
-		a.explainCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand(), a.compareCommand(), a.gateCommand(), a.trendCommand())
+		a.explainCommand(), a.exportCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand(), a.compareCommand(), a.gateCommand(), a.trendCommand())
 	root.AddCommand(a.nodeCommands()...)
 	return root
 }
