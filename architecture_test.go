@@ -86,6 +86,7 @@ var rooms = map[string]string{
 	"github.com/minio/minio-go/":        "runtime/storage/s3",
 	"github.com/cockroachdb/datadriven": "tests only",
 	"pgregory.net/rapid":                "tests only",
+	"github.com/chromedp/":              "tests only",
 	"github.com/santhosh-tekuri/":       "tests only",
 	"golang.org/x/perf/":                "tests only",
 }
