@@ -32,9 +32,11 @@ func kind(k timeline.Kind) func(timeline.Event) bool {
 	return func(e timeline.Event) bool { return e.Kind == k }
 }
 
-func drainAndCheck(t *testing.T, c *cluster.Cluster) {
+func drainAndCheck(t *testing.T, c cluster.Running) {
 	t.Helper()
-	c.Master().StopSources()
+	if err := c.StopSources(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	r := finish(t, c)
 	r.exactly(t, int64(r.emitted["numbers"]))
 }

@@ -78,6 +78,38 @@ type setup struct {
 
 func (s setup) start(t testing.TB, j *job) (*cluster.Cluster, *timeline.Log) {
 	t.Helper()
+	cfg := s.config(t, j)
+	c, err := cluster.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleanUp(t, c, cfg.Timeline)
+	return c, cfg.Timeline
+}
+
+func cleanUp(t testing.TB, c cluster.Running, log *timeline.Log) {
+	t.Cleanup(func() {
+		c.Close()
+		if t.Failed() {
+			dump(t, log)
+		}
+	})
+}
+
+// processes starts the job on a cluster of processes.
+func (s setup) processes(t testing.TB, j *job) (*cluster.Processes, *timeline.Log) {
+	t.Helper()
+	cfg := s.config(t, j)
+	c, err := cluster.StartProcesses(t.Context(), cfg, nodes, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleanUp(t, c, cfg.Timeline)
+	return c, cfg.Timeline
+}
+
+func (s setup) config(t testing.TB, j *job) cluster.Config {
+	t.Helper()
 	values, errs := options.Parse(s.options)
 	for _, err := range errs {
 		t.Fatal(err)
@@ -94,21 +126,10 @@ func (s setup) start(t testing.TB, j *job) (*cluster.Cluster, *timeline.Log) {
 	if s.dir == "" {
 		s.dir = t.TempDir()
 	}
-	log := timeline.New()
-	c, err := cluster.Start(cluster.Config{
+	return cluster.Config{
 		Job: j.Job, Values: values, Workers: s.workers, Slots: s.slots, NetworkMemory: s.memory, BufferSize: s.segment,
-		Network: s.network, Dir: s.dir, Timeline: log, Seed: 1,
-	})
-	if err != nil {
-		t.Fatal(err)
+		Network: s.network, Dir: s.dir, Timeline: timeline.New(), Seed: 1,
 	}
-	t.Cleanup(func() {
-		c.Close()
-		if t.Failed() {
-			dump(t, log)
-		}
-	})
-	return c, log
 }
 
 func dump(t testing.TB, log *timeline.Log) {
@@ -154,14 +175,14 @@ type result struct {
 	emitted           map[string]uint64
 }
 
-func finish(t testing.TB, c *cluster.Cluster) result {
+func finish(t testing.TB, c cluster.Running) result {
 	t.Helper()
 	select {
-	case <-c.Master().Done():
+	case <-c.Done():
 	case <-time.After(finishLimit):
 		t.Fatal("the job does not end")
 	}
-	if err := c.Master().Err(); err != nil {
+	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
 	r := result{emitted: map[string]uint64{}}

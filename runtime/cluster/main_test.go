@@ -1,10 +1,24 @@
 package cluster_test
 
 import (
+	"context"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"benchrun/runtime/cluster"
 )
 
+// The test binary is also what clusters of processes run.
+const nodeVariable = "CLUSTER_TEST_NODE"
+
+var nodes = cluster.Executable{Path: os.Args[0], Env: append(os.Environ(), nodeVariable+"=1")}
+
 // No goroutine outlives a cluster.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(nodeVariable) != "" {
+		os.Exit(cluster.Node(context.Background(), os.Args[len(os.Args)-1], os.Stdin, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
