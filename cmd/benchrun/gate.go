@@ -141,6 +141,12 @@ func (a *app) decide(ctx context.Context, l *result.Loaded, f *gateFlags) (*verd
 	if base != nil {
 		return nil, errors.New("--confirm runs both sides again, so it needs a run with two builds (run --build base=... --build head=...)")
 	}
+	return a.confirm(ctx, l, rules, f)
+}
+
+// confirm looks twice: what the first look alarms on is run again, and the
+// verdict rests on old and new blocks together.
+func (a *app) confirm(ctx context.Context, l *result.Loaded, rules verdict.Rules, f *gateFlags) (*verdict.Decision, error) {
 	rules.Screen = true
 	first := a.judge(l, nil, rules)
 	// What is wrong beyond slowness is told at once: more blocks do not mend it.
@@ -149,9 +155,11 @@ func (a *app) decide(ctx context.Context, l *result.Loaded, f *gateFlags) (*verd
 	}
 	if cells := withoutBuilds(first.Alarmed(), l); len(cells) > 0 {
 		rules.Alarmed = cells
-		if l, err = a.again(ctx, l, cells, f); err != nil {
+		more, err := a.again(ctx, l, cells, f)
+		if err != nil {
 			return nil, err
 		}
+		l = more
 	}
 	rules.Screen, rules.Confirmed = false, true
 	return a.judge(l, nil, rules), nil

@@ -31,7 +31,7 @@ const (
 	plantedPoint   = "task/restore"
 	plantedRise    = 0.20 // of the primary metric's median
 	pilotDelay     = 100 * time.Millisecond
-	pilotRepeats   = 5
+	pilotRepeats   = 8
 	selfTestBlocks = 8 // more, where the first look alarms
 )
 
@@ -60,14 +60,15 @@ func (a *app) selfTest(ctx context.Context, f *gateFlags) error {
 	if g.confirm == 0 {
 		g.confirm = selfTestBlocks
 	}
-	g.baseline, g.force = "", false
-	d, err := a.decide(ctx, l, &g)
+	// The default threshold, whatever a team tolerates: the planted rise is
+	// twice as large.
+	d, err := a.confirm(ctx, l, verdict.Rules{}, &g)
 	if err != nil {
 		return err
 	}
 	failures := selfTestFailures(d)
 	for _, j := range d.Judged {
-		a.say(f, "self-test: %s: %s\n", j.Cell, j.Why)
+		a.say(f, "self-test: %s: %s, %s\n", j.Cell, j.Verdict, measuredText(j))
 	}
 	a.say(f, "self-test: %s\n", relative(l.Dir))
 	if len(failures) > 0 {
@@ -75,6 +76,19 @@ func (a *app) selfTest(ctx context.Context, f *gateFlags) error {
 	}
 	a.say(f, "self-test: passed in %s: equal builds pass, the planted slow-down is found\n", time.Since(began).Round(time.Second))
 	return nil
+}
+
+// measuredText is what a judged metric showed, in numbers and words.
+func measuredText(j verdict.Judged) string {
+	text := ""
+	if j.Ratio != nil {
+		text = fmt.Sprintf("ratio %.3f", *j.Ratio)
+		if j.CILow != nil && j.CIHigh != nil {
+			text += fmt.Sprintf(" [%.3f .. %.3f]", *j.CILow, *j.CIHigh)
+		}
+		text += " of " + count(j.N, "pair") + ": "
+	}
+	return text + j.Why
 }
 
 // say prints a line for a person; with --json the document stands alone.

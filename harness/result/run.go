@@ -1,6 +1,9 @@
 package result
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Schema is the version of the files that this package writes.
 const Schema = 1
@@ -53,6 +56,12 @@ type Build struct {
 	// DelaysUs are slow-downs planted in this build's trials, in microseconds,
 	// by fault point of the engine: the gate's test of itself.
 	DelaysUs map[string]int64 `json:"delays_us,omitempty"`
+}
+
+// SameBuild tells whether two builds are the same file and nothing was planted
+// in one alone: then their difference is chance.
+func SameBuild(a, b Build) bool {
+	return a.SHA256 != "" && a.SHA256 == b.SHA256 && maps.Equal(a.DelaysUs, b.DelaysUs)
 }
 
 // Settings are the flags of the run that a resumed run takes over. Nil or

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,14 +165,15 @@ func microseconds(delays map[string]time.Duration) map[string]int64 {
 	return out
 }
 
-// EqualBuilds names two builds that are the same file, if there are.
+// EqualBuilds names two builds that cannot differ, if there are.
 func EqualBuilds(builds map[string]result.Build) (a, b string, equal bool) {
-	bySum := map[string]string{}
-	for name, x := range builds {
-		if other, ok := bySum[x.SHA256]; ok {
-			return min(name, other), max(name, other), true
+	names := slices.Sorted(maps.Keys(builds))
+	for i, a := range names {
+		for _, b := range names[i+1:] {
+			if result.SameBuild(builds[a], builds[b]) {
+				return a, b, true
+			}
 		}
-		bySum[x.SHA256] = name
 	}
 	return "", "", false
 }

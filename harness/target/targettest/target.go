@@ -47,6 +47,9 @@ func (f *Target) Start(ctx context.Context, r target.Request, log *timeline.Log)
 	for _, v := range r.Workload.Vertices {
 		j.par[v.ID] = v.Parallelism
 	}
+	for _, d := range r.Delays {
+		j.delay += d
+	}
 	j.spawn(func() { j.execution(0, false) })
 	return j, nil
 }
@@ -61,6 +64,7 @@ type Job struct {
 	wg     sync.WaitGroup
 	done   chan struct{}
 	once   sync.Once
+	delay  time.Duration // planted in each restore
 
 	mu      sync.Mutex
 	err     error
@@ -121,6 +125,9 @@ func (j *Job) execution(delay time.Duration, restore bool) {
 		}
 	}
 	if restore {
+		if !pause(ctx, j.delay) {
+			return
+		}
 		tasks("CANCELED")
 		e := timeline.Of(timeline.RestoreAssigned)
 		e.Checkpoint, e.Bytes = newest, j.f.Bytes
