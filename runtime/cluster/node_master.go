@@ -30,6 +30,9 @@ type masterNode struct {
 func (n *node) runMaster() error {
 	l, err := lead(n.ctx, n.State)
 	if err != nil {
+		if n.ctx.Err() != nil {
+			return nil // it never got to lead
+		}
 		return err
 	}
 	defer l.release()

@@ -133,6 +133,18 @@ func (p *process) account() {
 	}
 }
 
+// over tells whether it has ended, or must have.
+func (p *process) over() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.expected
+}
+
 // kill ends it as kill -9 does.
 func (p *process) kill() {
 	p.account()

@@ -101,10 +101,8 @@ func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
 		c.setLeader(nil)
 	}
 	c.mu.Unlock()
-	select {
-	case <-p.exited:
+	if p.over() {
 		return fmt.Errorf("kill-jobmanager: there is no master to kill: %s is dead", p.name)
-	default:
 	}
 	struck()
 	p.kill()
