@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"benchrun/harness/result"
@@ -49,9 +48,6 @@ func (e *codedError) Unwrap() error { return e.err }
 
 func exit(code result.Exit, err error) error { return &codedError{code, err} }
 
-// later are commands that a coming version brings.
-var later = []string{"doctor"}
-
 // main runs the command and returns the exit code.
 func (a *app) main(ctx context.Context) result.Exit {
 	err := a.execute(ctx)
@@ -76,25 +72,12 @@ func (a *app) main(ctx context.Context) result.Exit {
 }
 
 func (a *app) execute(ctx context.Context) error {
-	if len(a.args) > 0 && slices.Contains(later, a.args[0]) {
-		return fmt.Errorf("the command %q comes with a later version; this one knows %s", a.args[0], strings.Join(commandNames(a.root()), ", "))
-	}
 	root := a.root()
 	root.SetArgs(a.args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	return root.ExecuteContext(ctx)
-}
-
-func commandNames(root *cobra.Command) []string {
-	var names []string
-	for _, c := range root.Commands() {
-		if !c.Hidden {
-			names = append(names, c.Name())
-		}
-	}
-	return names
 }
 
 func (a *app) root() *cobra.Command {
@@ -119,7 +102,7 @@ Every trial runs in a process of its own and proves its output.
 		return fmt.Errorf("%w\nSee: %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.planCommand(), a.listCommand(), a.reportCommand(), a.initCommand(),
-		a.explainCommand(), a.exportCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand(), a.compareCommand(), a.gateCommand(), a.trendCommand())
+		a.doctorCommand(), a.explainCommand(), a.exportCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand(), a.compareCommand(), a.gateCommand(), a.trendCommand())
 	root.AddCommand(a.nodeCommands()...)
 	return root
 }

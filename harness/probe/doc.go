@@ -2,7 +2,7 @@
 // its limits, how noisy it is, and what it does besides while a trial runs.
 // What cannot be read is absent, never guessed.
 //
-// There are four looks:
+// There are four looks, and a fifth that people ask for:
 //
 //   - Machine reads what stays the same from hour to hour, and the load;
 //   - Noise does a fixed piece of work several times, on the CPU, in memory, to
@@ -12,6 +12,9 @@
 //     in about 20 ms;
 //   - Sampler reads the counters of the host between two moments of a trial.
 //     A sample costs about a tenth of a millisecond, so twice a second is free.
+//
+// Examine collects what Diagnose, which is pure, judges: is this machine fit to
+// measure on, and what could a comparison see at best?
 //
 // A container sees the host's memory and load; the limits of its control group,
 // version 1 or 2, are read beside them.

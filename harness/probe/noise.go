@@ -104,14 +104,32 @@ func syncs(dir string) []time.Duration {
 
 // loopback times a byte's way there and back.
 func loopback() []time.Duration {
+	e := newEcho()
+	if e == nil {
+		return nil
+	}
+	defer e.close()
+	return repeat(loopRounds, e.turn)
+}
+
+// echo is a connection to this host itself whose other end sends everything
+// back.
+type echo struct {
+	listener net.Listener
+	conn     net.Conn
+	ended    chan struct{} // the other end is gone
+	buffer   [1]byte
+}
+
+// newEcho returns nil where there is no loopback.
+func newEcho() *echo {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil
 	}
-	defer l.Close()
-	echoed := make(chan struct{})
+	e := &echo{listener: l, ended: make(chan struct{})}
 	go func() { // ends with the connection, or with the listener
-		defer close(echoed)
+		defer close(e.ended)
 		c, err := l.Accept()
 		if err != nil {
 			return
@@ -119,20 +137,26 @@ func loopback() []time.Duration {
 		defer c.Close()
 		io.Copy(c, c)
 	}()
-	c, err := net.DialTimeout("tcp", l.Addr().String(), loopTimeout)
+	e.conn, err = net.DialTimeout("tcp", l.Addr().String(), loopTimeout)
 	if err != nil {
 		l.Close()
-		<-echoed
+		<-e.ended
 		return nil
 	}
-	defer func() { c.Close(); <-echoed }()
-	c.SetDeadline(time.Now().Add(loopTimeout))
-	b := []byte{1}
-	return repeat(loopRounds, func() bool {
-		if _, err := c.Write(b); err != nil {
-			return false
-		}
-		_, err := io.ReadFull(c, b)
-		return err == nil
-	})
+	return e
+}
+
+func (e *echo) turn() bool {
+	e.conn.SetDeadline(time.Now().Add(loopTimeout))
+	if _, err := e.conn.Write(e.buffer[:]); err != nil {
+		return false
+	}
+	_, err := io.ReadFull(e.conn, e.buffer[:])
+	return err == nil
+}
+
+func (e *echo) close() {
+	e.conn.Close()
+	e.listener.Close()
+	<-e.ended
 }
