@@ -1,4 +1,8 @@
-// Package targettest has a target that plays a job without running one: it
-// writes the events that a real target would write, on the clock of the test,
-// so that scenarios run in virtual time.
+// Package targettest has two things for tests of what uses or implements
+// package target.
+//
+// Target plays a job without running one: it writes the events that a real
+// target would write, on the clock of the test, so that scenarios run in
+// virtual time. Conformance is the suite that every target that runs jobs for
+// real must pass.
 package targettest

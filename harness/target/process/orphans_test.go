@@ -1,0 +1,151 @@
+package process_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"benchrun/harness/target"
+	"benchrun/harness/target/process"
+	"benchrun/harness/trial"
+)
+
+const trialVariable = "PROCESS_TEST_TRIAL"
+
+func trialProcess() int {
+	exe := executable
+	exe.Env = append(exe.Env, trialVariable+"=") // the last one counts
+	targets := trial.Targets{"process": func() target.Target { return process.New(exe) }}
+	return trial.Child(context.Background(), os.Stdin, os.Stdout, os.Stderr, targets, "test")
+}
+
+const longJob = `schema = 1
+name = "long"
+[cluster]
+target = "process"
+[workload]
+parallelism = 2
+[[workload.vertex]]
+id = "numbers"
+operator = "sequence"
+params = { rate = "1000/s" }
+[[workload.vertex]]
+id = "out"
+operator = "verify-sink"
+[[workload.edge]]
+from = "numbers"
+to = "out"
+partitioner = "rebalance"
+[[scenario.step]]
+name = "up"
+wait = { running = true }
+[[scenario.step]]
+name = "on"
+wait = { elapsed = "10m", timeout = "11m" }
+[[scenario.step]]
+do = "finish"
+`
+
+// TestNothingOutlivesTheTrial kills a trial's process with kill -9, alone, not
+// its group: the cluster's processes, which have groups of their own, go with
+// it. Fails if they are started without the kernel's death signal and do not
+// heed the end of their stdin.
+func TestNothingOutlivesTheTrial(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the list of processes is read from /proc")
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), trialVariable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stderr = t.Output()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	b, err := json.Marshal(trial.Request{Protocol: trial.Protocol, Trial: "t", File: "long.toml", Dir: t.TempDir(), Text: longJob, Cell: "default", Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Write(append(b, '\n'))
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.Contains(lines.Text(), `"phase":"on"`) {
+			break
+		}
+	}
+	children := childrenOf(t, cmd.Process.Pid)
+	if len(children) != 3 {
+		t.Fatalf("the trial has the processes %v, not three", children)
+	}
+	for _, pid := range children {
+		if pgid, err := syscall.Getpgid(pid); err != nil || pgid != pid {
+			t.Errorf("process %d is in group %d, %v", pid, pgid, err)
+		}
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	for _, pid := range children {
+		awaitGone(t, pid)
+	}
+}
+
+// childrenOf finds the processes that a process has started.
+func childrenOf(t *testing.T, parent int) (pids []int) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stats {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		f := strings.Fields(rest)
+		if len(f) < 2 || f[1] != strconv.Itoa(parent) {
+			continue
+		}
+		pid, _ := strconv.Atoi(strings.Split(name, "/")[2])
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// awaitGone waits until a process has ended. Whoever inherits it may leave it
+// unreaped.
+func awaitGone(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if err != nil || strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X") {
+			return
+		}
+		if time.Now().After(deadline) {
+			syscall.Kill(pid, syscall.SIGKILL)
+			t.Errorf("process %d is still there: %s", pid, b)
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
