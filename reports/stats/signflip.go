@@ -71,20 +71,21 @@ func allSigns(sizes []float64, bound float64) float64 {
 
 // signedSums are all sums of the sizes with either sign, ascending.
 func signedSums(sizes []float64) []float64 {
-	sums := []float64{0}
+	sums, next := make([]float64, 1, 1<<len(sizes)), make([]float64, 0, 1<<len(sizes))
 	for _, x := range sizes {
-		next := make([]float64, 0, 2*len(sums))
+		next = next[:2*len(sums)]
+		// Two ascending lists are merged: the sums less x, and the sums plus x.
 		i, j := 0, 0
-		for i < len(sums) || j < len(sums) {
+		for k := range next {
 			if j == len(sums) || i < len(sums) && sums[i]-x <= sums[j]+x {
-				next = append(next, sums[i]-x)
+				next[k] = sums[i] - x
 				i++
 			} else {
-				next = append(next, sums[j]+x)
+				next[k] = sums[j] + x
 				j++
 			}
 		}
-		sums = next
+		sums, next = next, sums[:0]
 	}
 	return sums
 }

@@ -24,7 +24,7 @@ const (
 	SameLevel = 0.90
 	// noisy is how many thresholds the noise of a cell may reach before an
 	// interval alone no longer convinces.
-	noisy = 2
+	noisy = 1.5
 	// screenTail is the tail of the first of two looks, for any number of
 	// cells: what it lets through is measured again.
 	screenTail = 0.20
@@ -98,7 +98,7 @@ type finding struct {
 
 // paired judges pairs: logs are the logarithms of head to base, differences
 // those of the values.
-func paired(logs, differences []float64, better result.Better, band Band, e rates, seed uint64) finding {
+func paired(logs, differences []float64, flips stats.SignFlip, better result.Better, band Band, e rates) finding {
 	f := finding{verdict: Inconclusive, level: 1 - 2*e.interval}
 	middle, _ := stats.Median(logs)
 	difference, _ := stats.Median(differences)
@@ -136,19 +136,13 @@ func paired(logs, differences []float64, better result.Better, band Band, e rate
 		f.why = "the median difference is below the absolute threshold"
 	case math.Abs(middle) <= noise:
 		f.why = fmt.Sprintf("the change is no larger than the noise of so many pairs, %s", percent(math.Expm1(noise)))
-	case noise > noisy*limit && !unlikely(logs, e.exact, seed):
-		f.why = fmt.Sprintf("the pairs scatter more than %d thresholds, and the exact sign-flip test finds no change at %.2g", noisy, e.exact)
+	case noise > noisy*limit && min(flips.Greater, flips.Less) > e.exact:
+		f.why = fmt.Sprintf("the pairs scatter by more than %g thresholds, and the exact sign-flip test finds no change at %.2g", noisy, e.exact)
 	default:
 		f.verdict = direction((middle > 0) == (better == result.Higher))
 		f.why = "the interval excludes 1 and the median ratio is beyond the threshold"
 	}
 	return f
-}
-
-// unlikely tells whether samples lie on one side of 0 by more than chance.
-func unlikely(logs []float64, p float64, seed uint64) bool {
-	x, ok := stats.FlipSigns(logs, seed)
-	return ok && min(x.Greater, x.Less) <= p
 }
 
 // judgePairs fills in what pairs of blocks tell.
@@ -176,13 +170,15 @@ func (j *Judged) judgePairs(p pairing, e rates, seed uint64) {
 		}
 		return
 	}
-	j.ratio(logs, e, seed)
+	flips, _ := stats.FlipSigns(logs, seed)
+	j.P = &flips.TwoSided
+	j.ratio(logs, e)
 	if j.N < MinPairs {
 		j.CILow, j.CIHigh = nil, nil
 		j.Why = fmt.Sprintf("%d pairs are too few for a verdict; it takes %d", j.N, MinPairs)
 		return
 	}
-	f := paired(logs, differences, j.Better, j.Threshold.Band, e, seed)
+	f := paired(logs, differences, flips, j.Better, j.Threshold.Band, e)
 	f = f.censor(p, logs, differences, j, e, seed)
 	j.Verdict, j.Level, j.Why = f.verdict, f.level, f.why
 	if f.ci != nil {
@@ -191,7 +187,7 @@ func (j *Judged) judgePairs(p pairing, e rates, seed uint64) {
 }
 
 // ratio fills in the numbers that need no verdict.
-func (j *Judged) ratio(logs []float64, e rates, seed uint64) {
+func (j *Judged) ratio(logs []float64, e rates) {
 	if m, ok := stats.Median(logs); ok {
 		j.Ratio = finitePtr(math.Exp(m))
 	}
@@ -200,9 +196,6 @@ func (j *Judged) ratio(logs []float64, e rates, seed uint64) {
 		if s.CI != nil {
 			j.ShiftLow, j.ShiftHigh = finitePtr(math.Exp(s.CI.Low)), finitePtr(math.Exp(s.CI.High))
 		}
-	}
-	if p, ok := stats.FlipSigns(logs, seed); ok {
-		j.P = &p.TwoSided
 	}
 	if s, ok := stats.MedianError(logs); ok {
 		j.Noise = finitePtr(math.Expm1(stats.NormalQuantile(e.interval) * s))
@@ -229,7 +222,8 @@ func (f finding) censor(p pairing, logs, differences []float64, j *Judged, e rat
 		}
 		logs, differences = append(logs, x), append(differences, math.Copysign(math.MaxFloat64/4, x))
 	}
-	if again := paired(logs, differences, j.Better, j.Threshold.Band, e, seed); again.verdict != f.verdict {
+	flips, _ := stats.FlipSigns(logs, seed)
+	if again := paired(logs, differences, flips, j.Better, j.Threshold.Band, e); again.verdict != f.verdict {
 		f.why = fmt.Sprintf("%s among the pairs that came to an end, but not with %d ranked last that did not", f.verdict, p.headLost+p.baseLost)
 		f.verdict = Inconclusive
 	}
