@@ -69,8 +69,28 @@ func (b *Bars) describe() string {
 	return strings.Join(parts, "; ")
 }
 
+func (b *Bars) height() float64 { return float64(len(b.Groups))*b.groupHeight() + axisHeight }
+
 // SVG draws the chart for the page.
 func (b *Bars) SVG() string {
+	var s svg
+	s.begin(chartWidth, b.height(), b.Title, b.describe())
+	b.draw(&s)
+	return s.end()
+}
+
+// PNG draws the chart as a picture.
+func (b *Bars) PNG() ([]byte, error) {
+	var signs []sign
+	for i, name := range b.Series {
+		signs = append(signs, sign{class: seriesClass(i), text: name})
+	}
+	return onPaper(b.Title, signs, b.height(), b.draw)
+}
+
+func seriesClass(i int) string { return fmt.Sprintf("s%d", i+1) }
+
+func (b *Bars) draw(s surface) {
 	sc, div, unit := b.scale()
 	var labels []string
 	for _, g := range b.Groups {
@@ -79,9 +99,7 @@ func (b *Bars) SVG() string {
 	left := labelWidth(labels)
 	width := chartWidth - left - rightMargin
 	bottom := float64(len(b.Groups)) * b.groupHeight()
-	var s svg
-	s.begin(chartWidth, bottom+axisHeight, b.Title, b.describe())
-	axis(&s, sc, left, width, 0, bottom, axisTitle(unit, false))
+	axis(s, sc, left, width, 0, bottom, axisTitle(unit, false))
 	for i, g := range b.Groups {
 		top := float64(i) * b.groupHeight()
 		if i > 0 {
@@ -99,9 +117,8 @@ func (b *Bars) SVG() string {
 			if j < len(g.Notes) && g.Notes[j] != "" {
 				note += ", " + g.Notes[j]
 			}
-			s.rect(fmt.Sprintf("s%d", j+1), left, y, max(w, 1.5), barHeight, note)
+			s.rect(seriesClass(j), left, y, max(w, 1.5), barHeight, note)
 			s.text("val", "start", left+max(w, 1.5)+6, y+barHeight-3.5, Quantity(*v, b.Unit))
 		}
 	}
-	return s.end()
 }

@@ -211,26 +211,29 @@ func (l *Lines) levels(s surface, x func(int) float64, y func(float64) float64) 
 }
 
 func (l *Lines) heading(s surface, x func(int) float64, bottom float64) {
-	class := map[int]string{}
+	verdicts := map[int]string{}
 	for _, c := range l.Changes {
-		class[c.Night] = c.Verdict
+		verdicts[c.Night] = c.Verdict
+	}
+	// class is what a mark is drawn in: a change in the colour of its verdict.
+	class := func(m placed) (line, text string) {
+		v := verdicts[int(m.T)]
+		if m.Fault && (v == "slower" || v == "faster") {
+			return "ch" + v, v + "text"
+		}
+		return "mark", "marktext"
 	}
 	marks := l.heads()
 	for _, m := range marks {
-		line := "mark"
-		if m.Fault {
-			line = "ch" + class[int(m.T)]
-		}
+		line, _ := class(m)
 		s.poly(line, [][2]float64{{m.x, float64(m.row)*markRow + 2}, {m.x, bottom}}, false, m.Text)
 	}
 	for _, m := range marks {
 		if m.mute {
 			continue
 		}
-		text, anchor, at := "marktext", "start", m.x+4
-		if m.Fault {
-			text = class[int(m.T)] + "text"
-		}
+		_, text := class(m)
+		anchor, at := "start", m.x+4
 		if !m.after {
 			anchor, at = "end", m.x-4
 		}

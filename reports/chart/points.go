@@ -82,8 +82,20 @@ func (p *Points) describe() string {
 	return strings.Join(parts, "; ")
 }
 
+func (p *Points) height() float64 { return float64(len(p.Rows))*rowHeight + axisHeight }
+
 // SVG draws the chart for the page.
 func (p *Points) SVG() string {
+	var s svg
+	s.begin(chartWidth, p.height(), p.Title, p.describe())
+	p.draw(&s)
+	return s.end()
+}
+
+// PNG draws the chart as a picture.
+func (p *Points) PNG() ([]byte, error) { return onPaper(p.Title, nil, p.height(), p.draw) }
+
+func (p *Points) draw(s surface) {
 	div, unit := readable(p.values(), p.Unit)
 	var scaled []float64
 	for _, v := range p.values() {
@@ -96,11 +108,8 @@ func (p *Points) SVG() string {
 	}
 	left := labelWidth(labels)
 	width := chartWidth - left - rightMargin
-	height := float64(len(p.Rows))*rowHeight + axisHeight
-	var s svg
-	s.begin(chartWidth, height, p.Title, p.describe())
 	bottom := float64(len(p.Rows)) * rowHeight
-	axis(&s, sc, left, width, 0, bottom, axisTitle(unit, sc.log))
+	axis(s, sc, left, width, 0, bottom, axisTitle(unit, sc.log))
 	x := func(v float64) float64 { return left + sc.at(v/div)*width }
 	for i, r := range p.Rows {
 		top := float64(i) * rowHeight
@@ -109,7 +118,12 @@ func (p *Points) SVG() string {
 			s.line("row", 0, top, chartWidth, top)
 		}
 		s.label("lab", "end", left-labelMargin, mid+4, labelMax, r.Label)
-		s.text("dim", "start", left+width+10, mid+4, r.count())
+		if r.Median != nil {
+			s.text("val", "start", left+width+10, mid-3, Quantity(*r.Median, p.Unit))
+			s.text("dim small", "start", left+width+10, mid+12, r.count())
+		} else {
+			s.text("dim small", "start", left+width+10, mid+4, r.count())
+		}
 		if r.Low != nil && r.High != nil {
 			s.rect("ci", x(*r.Low), mid-11, x(*r.High)-x(*r.Low), 22, fmt.Sprintf("95 %% interval of the median: %s to %s", Quantity(*r.Low, p.Unit), Quantity(*r.High, p.Unit)))
 		}
@@ -124,7 +138,6 @@ func (p *Points) SVG() string {
 			s.text("dim", "start", left+8, mid+4, "no samples")
 		}
 	}
-	return s.end()
 }
 
 // axisTitle names what an axis counts.

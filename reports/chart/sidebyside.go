@@ -67,12 +67,7 @@ func (b *SideBySide) SVG() string {
 
 // PNG draws the chart as a picture.
 func (b *SideBySide) PNG() ([]byte, error) {
-	var signs []sign
-	for state := range states {
-		signs = append(signs, sign{fmt.Sprintf("t%d", state), false, state.String()})
-	}
-	signs = append(signs, sign{"ckdone", true, "checkpoint complete"}, sign{"under", false, "source records/s"})
-	return onPaper(b.Title, signs, b.height(), b.draw)
+	return onPaper(b.Title, stateSigns(sign{"under", false, "source records/s"}), b.height(), b.draw)
 }
 
 func (b *SideBySide) draw(s surface) {
@@ -135,23 +130,13 @@ func (b *SideBySide) row(s surface, r *Recovery, y, left float64, x func(float64
 		if p.To < sc.min || p.From > sc.max || x(p.To)-x(p.From) < 0.1 {
 			continue
 		}
-		s.rect(fmt.Sprintf("t%d", p.State), x(p.From), strip, x(p.To)-x(p.From), recoveryStrip, fmt.Sprintf("%s: %s, %s to %s", r.Label, p.State, at(p.From), at(p.To)))
+		s.rect(stateClass(p.State), x(p.From), strip, x(p.To)-x(p.From), recoveryStrip, fmt.Sprintf("%s: %s, %s to %s", r.Label, p.State, at(p.From), at(p.To)))
 	}
 	for _, c := range r.Checkpoints {
 		if c.Outcome == Pending || c.To < sc.min || c.To > sc.max {
 			continue
 		}
-		note := fmt.Sprintf("checkpoint %d: triggered at %s, %s at %s", c.ID, at(c.From), c.Outcome, at(c.To))
-		if c.Note != "" {
-			note += ", " + c.Note
-		}
-		mid := strip + recoveryStrip + 6
-		if c.Outcome == Completed {
-			s.circle("ckdone", x(c.To), mid, 4, note)
-			continue
-		}
-		s.line("ckcross", x(c.To)-3, mid-3, x(c.To)+3, mid+3)
-		s.line("ckcross", x(c.To)-3, mid+3, x(c.To)+3, mid-3)
+		c.end(s, x(c.To), strip+recoveryStrip+6, 4)
 	}
 	b.reached(s, r, y, strip, x, sc)
 }

@@ -22,9 +22,19 @@ type surface interface {
 	line(class string, x1, y1, x2, y2 float64)
 	rect(class string, x, y, w, h float64, title string)
 	circle(class string, x, y, r float64, title string)
+	boxes(class string, boxes [][4]float64, title string) // x, y, width, height
 	poly(class string, points [][2]float64, closed bool, title string)
 	text(class, anchor string, x, y float64, text string)
 	label(class, anchor string, x, y, width float64, text string)
+}
+
+// boxes draws many boxes as one element.
+func (s *svg) boxes(class string, boxes [][4]float64, title string) {
+	var d strings.Builder
+	for _, b := range boxes {
+		fmt.Fprintf(&d, "M%s %sh%sv%sh-%sz", px(b[0]), px(b[1]), px(b[2]), px(b[3]), px(b[2]))
+	}
+	s.path(class, d.String(), title)
 }
 
 // poly draws a line through points, or an area.
@@ -46,50 +56,6 @@ func b2i(b bool) int {
 	return 0
 }
 
-// look is what a class means on paper; the page's style sheet says the same of
-// the light setting.
-type look struct {
-	fill, stroke color.NRGBA
-	width        float64 // of the stroke, px
-	dashes       []float64
-	size         float64 // of text, px; 0: 12
-	bold         bool
-}
-
-var looks = map[string]look{
-	"lab": {fill: ink}, "val": {fill: ink}, "dim": {fill: dim}, "tick": {fill: dim}, "strong": {fill: ink, bold: true}, "small": {fill: dim, size: 11},
-	"good": {fill: goodInk}, "bad": {fill: faultInk},
-	"grid": {stroke: gridInk, width: 1}, "row": {stroke: gridInk, width: 1}, "axis": {stroke: dim, width: 1}, "unity": {stroke: ink, width: 1.2},
-	"range": {fill: rangeInk}, "bed": {fill: bed}, "hatch": {stroke: dim, width: 1}, "frame": {stroke: dim, width: 1},
-	"whisker": {stroke: ink, width: 2}, "thread": {stroke: dim, width: 1.2}, "level": {stroke: pointSolid, width: 2.4},
-	"faster": {fill: goodInk}, "slower": {fill: faultInk}, "same": {fill: ink}, "unsure": {fill: paperInk, stroke: ink, width: 1.8},
-	"wfaster": {stroke: goodInk, width: 2.4}, "wslower": {stroke: faultInk, width: 2.4}, "wsame": {stroke: ink, width: 2.4}, "wunsure": {stroke: dim, width: 1.6},
-	"dot": {fill: pointSolid}, "med": {fill: ink}, "rate": {stroke: ink, width: 1.5}, "under": {fill: bandInk},
-	"fault": {stroke: faultInk, width: 2}, "faulttext": {fill: faultInk, bold: true}, "mark": {stroke: ink, width: 1.2, dashes: []float64{3, 3}}, "marktext": {fill: ink},
-	"chslower": {stroke: faultInk, width: 1.6}, "chfaster": {stroke: goodInk, width: 1.6}, "slowertext": {fill: faultInk, bold: true}, "fastertext": {fill: goodInk, bold: true},
-	"t0": {fill: taskInks[0]}, "t1": {fill: taskInks[1]}, "t2": {fill: taskInks[2]}, "t3": {fill: taskInks[3]},
-	"ckok": {fill: pale(doneInk)}, "ckfail": {fill: pale(faultInk)}, "ckpending": {fill: pale(dim)}, "ckdone": {fill: doneInk}, "ckcross": {stroke: faultInk, width: 2},
-	"hd": {fill: paperInk}, "hl": {fill: ink}, "hds": {fill: paperInk, size: 11}, "hls": {fill: ink, size: 11},
-}
-
-func init() {
-	for i, c := range heatInks {
-		looks[fmt.Sprintf("h%d", i)] = look{fill: c}
-	}
-}
-
-var (
-	goodInk    = color.NRGBA{0x00, 0x70, 0x4f, 0xff}
-	rangeInk   = color.NRGBA{0x66, 0x6e, 0x79, 0x26}
-	pointSolid = color.NRGBA{0x00, 0x72, 0xb2, 0xff}
-	paperInk   = color.NRGBA{0xff, 0xff, 0xff, 0xff}
-)
-
-func pale(c color.NRGBA) color.NRGBA {
-	c.A = 0x73
-	return c
-}
-
 // lookOf adds up the classes of an element.
 func lookOf(class string) look {
 	var out look
@@ -106,6 +72,27 @@ func lookOf(class string) look {
 	}
 	return out
 }
+
+// plain drops characters that the embedded fonts have no picture of; they
+// would vanish without a word.
+func plain(s string) string {
+	out := []rune(s)
+	for i, r := range out {
+		switch {
+		case r == '−':
+			out[i] = '-'
+		case r > 0x24f && !(r >= 0x370 && r <= 0x3ff) && r != '–' && r != '…' && r != '→' && r != '≤' && r != '≥':
+			out[i] = '?'
+		}
+	}
+	return string(out)
+}
+
+// pt turns the page's px into points of the PNG, so that both have the same
+// proportions.
+func pt(px float64) vg.Length { return vg.Length(px * 0.75) }
+
+const pngDPI = 144
 
 // paper draws a chart through gonum's canvas.
 type paper struct {
@@ -141,6 +128,12 @@ func (p *paper) line(class string, x1, y1, x2, y2 float64) {
 
 func (p *paper) rect(class string, x, y, w, h float64, _ string) {
 	p.shape(class, []vg.Point{p.at(x, y), p.at(x+w, y), p.at(x+w, y+h), p.at(x, y+h)}, true)
+}
+
+func (p *paper) boxes(class string, boxes [][4]float64, _ string) {
+	for _, b := range boxes {
+		p.rect(class, b[0], b[1], b[2], b[3], "")
+	}
 }
 
 func (p *paper) circle(class string, x, y, r float64, _ string) {
@@ -210,6 +203,9 @@ type sign struct {
 	text  string
 }
 
+// legendHeight is the room for the legend of a picture.
+const legendHeight = 24.0
+
 // Margins of a picture, px.
 const (
 	paperSide   = 22.0
@@ -218,7 +214,7 @@ const (
 	titleHeight = 34.0
 )
 
-var encoder = png.Encoder{CompressionLevel: png.DefaultCompression, BufferPool: new(buffers)}
+var encoder = png.Encoder{CompressionLevel: png.BestSpeed, BufferPool: new(buffers)}
 
 // buffers lets encoders share their memory.
 type buffers struct{ pool sync.Pool }
@@ -250,9 +246,12 @@ func onPaper(title string, signs []sign, height float64, draws func(surface)) ([
 	if len(signs) > 0 {
 		x := 0.0
 		for _, g := range signs {
-			if g.round {
+			switch {
+			case g.class == "ckcross":
+				(&Checkpoint{Outcome: Failed}).end(p, x+6, 7, 5)
+			case g.round:
 				p.circle(g.class, x+6, 7, 5, "")
-			} else {
+			default:
 				p.rect(g.class, x, 1, 12, 12, "")
 			}
 			p.text("lab", "start", x+18, 11, g.text)

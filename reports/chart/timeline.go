@@ -310,19 +310,42 @@ func (t *Timeline) SVG() string {
 	l := t.layout()
 	var s svg
 	s.begin(chartWidth, l.bottom+axisHeight, t.Title, t.describe())
-	top := float64(l.rows)*markRow + 2
-	axis(&s, l.scale, l.left, l.width, top, l.bottom, t.axisTitle())
-	for i, lane := range t.Lanes {
-		t.drawLane(&s, l, i, lane)
+	t.draw(&s, l)
+	return s.end()
+}
+
+// PNG draws the timeline as a picture.
+func (t *Timeline) PNG() ([]byte, error) {
+	l := t.layout()
+	return onPaper(t.Title, stateSigns(sign{"ckcross", true, "failed"}), l.bottom+axisHeight, func(s surface) { t.draw(s, l) })
+}
+
+// stateSigns is the legend of states and checkpoints; the page has it in its
+// own words.
+func stateSigns(more ...sign) []sign {
+	var out []sign
+	for state := range states {
+		out = append(out, sign{stateClass(state), false, state.String()})
 	}
-	t.drawCheckpoints(&s, l)
-	t.drawRates(&s, l)
+	return append(append(out, sign{"ckdone", true, "checkpoint complete"}), more...)
+}
+
+func stateClass(s State) string { return fmt.Sprintf("t%d", s) }
+
+func (t *Timeline) draw(s surface, l layout) {
+	top := float64(l.rows)*markRow + 2
+	axis(s, l.scale, l.left, l.width, top, l.bottom, t.axisTitle())
+	for i, lane := range t.Lanes {
+		t.drawLane(s, l, i, lane)
+	}
+	t.drawCheckpoints(s, l)
+	t.drawRates(s, l)
 	for _, m := range l.marks {
 		class := "mark"
 		if m.Fault {
 			class = "fault"
 		}
-		s.path(class, fmt.Sprintf("M%s %sV%s", px(m.x), px(float64(m.row)*markRow+2), px(l.bottom)), m.Text)
+		s.poly(class, [][2]float64{{m.x, float64(m.row)*markRow + 2}, {m.x, l.bottom}}, false, m.Text)
 	}
 	for _, m := range l.marks { // over all lines
 		text := "marktext"
@@ -339,10 +362,9 @@ func (t *Timeline) SVG() string {
 			s.text(text, "end", m.x-4, y, m.Text)
 		}
 	}
-	return s.end()
 }
 
-func (t *Timeline) drawLane(s *svg, l layout, i int, lane Lane) {
+func (t *Timeline) drawLane(s surface, l layout, i int, lane Lane) {
 	h := l.strip[i]
 	height := h * float64(len(lane.Strips))
 	s.label("lab", "end", l.left-labelMargin, l.lanes[i]+max(height, 12)/2+4, labelMax, lane.Name)
@@ -350,7 +372,7 @@ func (t *Timeline) drawLane(s *svg, l layout, i int, lane Lane) {
 		s.rect("bed", l.left, l.lanes[i], l.width, height, "")
 	}
 	for state := range states {
-		var d strings.Builder
+		var boxes [][4]float64
 		for j, strip := range lane.Strips {
 			y := l.lanes[i] + float64(j)*h
 			for _, span := range strip {
@@ -358,14 +380,13 @@ func (t *Timeline) drawLane(s *svg, l layout, i int, lane Lane) {
 					continue
 				}
 				x1, x2 := l.x(span.From), l.x(span.To)
-				if x2-x1 < 0.1 {
-					continue
+				if x2-x1 >= 0.1 {
+					boxes = append(boxes, [4]float64{x1, y, x2 - x1, gapped(h)})
 				}
-				fmt.Fprintf(&d, "M%s %sh%sv%sh-%sz", px(x1), px(y), px(x2-x1), px(gapped(h)), px(x2-x1))
 			}
 		}
-		if d.Len() > 0 {
-			s.path(fmt.Sprintf("t%d", state), d.String(), lane.Name+": "+state.String())
+		if len(boxes) > 0 {
+			s.boxes(stateClass(state), boxes, lane.Name+": "+state.String())
 		}
 	}
 }
@@ -378,32 +399,45 @@ func gapped(h float64) float64 {
 	return h
 }
 
-func (t *Timeline) drawCheckpoints(s *svg, l layout) {
+func (t *Timeline) drawCheckpoints(s surface, l layout) {
 	y := l.checkpoints
 	s.text("lab", "end", l.left-labelMargin, y+checkpointLane/2+4, "checkpoints")
 	s.rect("bed", l.left, y, l.width, checkpointLane, "")
-	for _, c := range t.Checkpoints {
+	for i := range t.Checkpoints {
+		c := &t.Checkpoints[i]
 		if c.To < l.scale.min || c.From > l.scale.max {
 			continue
 		}
-		note := fmt.Sprintf("checkpoint %d: triggered at %s, %s", c.ID, at(c.From), c.Outcome)
-		if c.Outcome != Pending {
-			note += " at " + at(c.To)
-		}
-		if c.Note != "" {
-			note += ", " + c.Note
-		}
 		x1, x2 := l.x(c.From), l.x(c.To)
 		class := [...]string{"ckpending", "ckok", "ckfail"}[c.Outcome]
-		s.rect(class, x1, y+7, max(x2-x1, 1), checkpointLane-14, note)
-		switch {
-		case c.To > l.scale.max || c.Outcome == Pending:
-		case c.Outcome == Completed:
-			s.circle("ckdone", x2, y+checkpointLane/2, 5, note)
-		default:
-			m := y + checkpointLane/2
-			s.path("ckcross", fmt.Sprintf("M%s %sl8 8m-8 0l8 -8", px(x2-4), px(m-4)), note)
+		s.rect(class, x1, y+7, max(x2-x1, 1), checkpointLane-14, c.describe())
+		if c.To <= l.scale.max {
+			c.end(s, x2, y+checkpointLane/2, 5)
 		}
+	}
+}
+
+// describe tells of a checkpoint in words.
+func (c *Checkpoint) describe() string {
+	note := fmt.Sprintf("checkpoint %d: triggered at %s, %s", c.ID, at(c.From), c.Outcome)
+	if c.Outcome != Pending {
+		note += " at " + at(c.To)
+	}
+	if c.Note != "" {
+		note += ", " + c.Note
+	}
+	return note
+}
+
+// end draws how a checkpoint ended: a disc, a cross, nothing.
+func (c *Checkpoint) end(s surface, x, y, r float64) {
+	switch c.Outcome {
+	case Completed:
+		s.circle("ckdone", x, y, r, c.describe())
+	case Failed:
+		r *= 0.8
+		s.poly("ckcross", [][2]float64{{x - r, y - r}, {x + r, y + r}}, false, c.describe())
+		s.poly("ckcross", [][2]float64{{x - r, y + r}, {x + r, y - r}}, false, c.describe())
 	}
 }
 
@@ -414,7 +448,7 @@ func at(t float64) string {
 	return Quantity(t, "s")
 }
 
-func (t *Timeline) drawRates(s *svg, l layout) {
+func (t *Timeline) drawRates(s surface, l layout) {
 	if len(t.Rates) == 0 {
 		return
 	}
@@ -424,19 +458,13 @@ func (t *Timeline) drawRates(s *svg, l layout) {
 	s.text("dim small", "end", l.left-labelMargin, l.rates+rateLane/2+13, t.rateRange())
 	s.line("grid", l.left, l.rates, l.left+l.width, l.rates)
 	s.line("axis", l.left, y0, l.left+l.width, y0)
-	var d strings.Builder
-	first := true
+	var line [][2]float64
 	for _, r := range t.Rates {
-		if r.T < l.scale.min || r.T > l.scale.max || !finite(r.PerSecond) {
-			continue
+		if r.T >= l.scale.min && r.T <= l.scale.max && finite(r.PerSecond) {
+			line = append(line, [2]float64{l.x(r.T), y0 - min(max(r.PerSecond/top, 0), 1)*(rateLane-4)})
 		}
-		cmd := "L"
-		if first {
-			cmd, first = "M", false
-		}
-		fmt.Fprintf(&d, "%s%s %s", cmd, px(l.x(r.T)), px(y0-min(max(r.PerSecond/top, 0), 1)*(rateLane-4)))
 	}
-	if d.Len() > 0 {
-		s.path("rate", d.String(), "records that left the sources per second")
+	if len(line) > 1 {
+		s.poly("rate", line, false, "records that left the sources per second")
 	}
 }

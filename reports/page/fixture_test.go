@@ -62,38 +62,71 @@ func usual(cell string, r *rand.Rand) way {
 
 func (f fixture) write(t testing.TB) string {
 	t.Helper()
+	return writeRun(t, f)
+}
+
+// writeRun makes the folder of a run of several workloads; the first says what
+// concerns the run as a whole.
+func writeRun(t testing.TB, all ...fixture) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, sub := range []string{"events", "logs"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
+	first := all[0]
 	load := 0.25
 	ended := began.Add(95 * time.Second)
 	run := result.Run{
-		Schema: 1, Run: "20260304T050607Z-" + f.workload + "-0a1b2c3d", State: f.state,
+		Schema: 1, Run: "20260304T050607Z-" + first.workload + "-0a1b2c3d", State: first.state,
 		Tool: result.Tool{Version: "1.0.0", Revision: "abc123", Go: "go1.26"}, Builds: map[string]result.Build{},
-		Command: []string{"benchrun", "run", "configs/" + f.workload + ".toml"}, Overrides: []string{}, Seed: 42,
+		Command: []string{"benchrun", "run", "configs/" + first.workload + ".toml"}, Overrides: []string{}, Seed: 42,
 		Machine: result.Machine{Hostname: "lab", OS: "linux", Arch: "amd64", CPUModel: "Some CPU @ 3 GHz", Cores: 8, MemoryBytes: 16 << 30, Kernel: "6.1", Load1: &load, Probes: map[string]float64{"fsync_ms": 1.25}},
 		Targets: map[string]string{"embedded": "1"}, Started: began, Ended: &ended,
-		Workloads: []result.Workload{{Name: f.workload, Description: "Rescale with data in flight", Primary: f.primary, File: "configs/" + f.workload + ".toml", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(workloadText))), Text: workloadText}},
 	}
-	for _, b := range f.builds {
+	for _, b := range first.builds {
 		run.Builds[b] = result.Build{Path: "/opt/" + b, SHA256: fmt.Sprintf("%064x", len(b)), Revision: b}
 	}
-	if len(f.builds) > 1 {
-		run.BaseBuild = f.builds[0]
+	if len(first.builds) > 1 {
+		run.BaseBuild = first.builds[0]
 	}
+	w := writer{dir: dir, run: &run, at: began, r: rand.New(rand.NewPCG(1, 2))}
+	for _, f := range all {
+		w.workload(t, f)
+	}
+	run.Plan.Trials = len(run.Plan.Order)
+	if first.mangle != nil {
+		first.mangle(&run)
+	}
+	if err := result.WriteJSON(filepath.Join(dir, "run.json"), run); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "trials.jsonl"), []byte(w.lines.String()+first.tail), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// writer fills a run folder.
+type writer struct {
+	dir   string
+	run   *result.Run
+	lines strings.Builder
+	at    time.Time
+	r     *rand.Rand
+}
+
+func (w *writer) workload(t testing.TB, f fixture) {
+	t.Helper()
+	w.run.Workloads = append(w.run.Workloads, result.Workload{Name: f.workload, Description: "Rescale with data in flight", Primary: f.primary, File: "configs/" + f.workload + ".toml", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(workloadText))), Text: workloadText})
 	for _, c := range f.cells {
-		run.Plan.Cells = append(run.Plan.Cells, result.Cell{Workload: f.workload, Cell: c, Flags: map[string]any{}})
+		w.run.Plan.Cells = append(w.run.Plan.Cells, result.Cell{Workload: f.workload, Cell: c, Flags: map[string]any{}})
 	}
-	r := rand.New(rand.NewPCG(1, 2))
-	var lines strings.Builder
-	at := began
 	for b := range f.warmup + f.blocks {
 		for _, c := range f.cells {
 			for _, build := range f.builds {
-				run.Plan.Order = append(run.Plan.Order, result.Slot{Workload: f.workload, Cell: c, Build: build, Block: b, Warmup: b < f.warmup})
+				w.run.Plan.Order = append(w.run.Plan.Order, result.Slot{Workload: f.workload, Cell: c, Build: build, Block: b, Warmup: b < f.warmup})
 				outcome := result.OK
 				if f.outcome != nil {
 					outcome = f.outcome(c, b)
@@ -101,39 +134,29 @@ func (f fixture) write(t testing.TB) string {
 				if outcome == "" {
 					continue
 				}
-				x, events := f.trial(r, c, build, b, len(run.Plan.Order), outcome)
-				x.Started, x.WallS = at, 3
-				at = at.Add(4 * time.Second)
-				line, err := json.Marshal(x)
-				if err != nil {
-					t.Fatal(err)
-				}
-				lines.Write(append(line, '\n'))
+				x, events := f.trial(w.r, c, build, b, len(w.run.Plan.Order), outcome)
+				x.Started, x.WallS = w.at, 3
+				w.at = w.at.Add(4 * time.Second)
+				w.lines.WriteString(line(t, x))
 				var log strings.Builder
 				for _, e := range events {
-					line, err := json.Marshal(e)
-					if err != nil {
-						t.Fatal(err)
-					}
-					log.Write(append(line, '\n'))
+					log.WriteString(line(t, e))
 				}
-				if err := os.WriteFile(filepath.Join(dir, "events", x.Trial+".jsonl"), []byte(log.String()), 0o666); err != nil {
+				if err := os.WriteFile(filepath.Join(w.dir, "events", x.Trial+".jsonl"), []byte(log.String()), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 	}
-	run.Plan.Trials = len(run.Plan.Order)
-	if f.mangle != nil {
-		f.mangle(&run)
-	}
-	if err := result.WriteJSON(filepath.Join(dir, "run.json"), run); err != nil {
+}
+
+func line(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "trials.jsonl"), []byte(lines.String()+f.tail), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return string(b) + "\n"
 }
 
 // trial plays one trial: its line and its timeline.
