@@ -29,7 +29,7 @@ var floors = map[string]int{
 	"record": 1, "buffer": 1, "storage": 1, "graph": 1,
 	"exchange": 2, "state": 2, "snapshot": 2,
 	"inflight": 3, "operator": 3, "source": 3,
-	"task": 4, "checkpoint": 4, "scheduling": 4,
+	"task": 4, "checkpoint": 4, "scheduling": 4, "joblog": 4,
 	"control": 5, "worker": 5, "master": 5,
 	"cluster": 6,
 }

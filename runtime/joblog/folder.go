@@ -1,0 +1,199 @@
+package joblog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"benchrun/runtime/failpoint"
+)
+
+// Folder is the directory of one log. Unlike storage.Store it appends: a log
+// must be readable up to its last word when its writer dies.
+type Folder interface {
+	// Names lists the files, sorted. A folder that is not there is empty.
+	Names() ([]string, error)
+	ReadFile(name string) ([]byte, error)
+	// Create makes a new file; a name that is taken is fs.ErrExist.
+	Create(name string) (File, error)
+	// Truncate shortens a file and makes that durable.
+	Truncate(name string, size int64) error
+	// Publish gives a file its final name in one step; a name that is taken is
+	// fs.ErrExist.
+	Publish(temp, name string) error
+	// Remove deletes a file; one that is not there is no error.
+	Remove(name string) error
+	// Sync makes the entries durable.
+	Sync() error
+	// String names the folder in errors.
+	String() string
+}
+
+// File is a file that is being appended to.
+type File interface {
+	Write(p []byte) (int, error)
+	// Flush hands what was written to the other side: it survives the process.
+	Flush() error
+	// Sync makes it survive the machine.
+	Sync() error
+	Close() error
+}
+
+// Places where writing can be made to go wrong; the subject is the file.
+var (
+	beforeAppend = failpoint.New("joblog/append")
+	afterAppend  = failpoint.New("joblog/appended")
+	beforeFlush  = failpoint.New("joblog/flush")
+	afterFlush   = failpoint.New("joblog/flushed")
+	beforeSync   = failpoint.New("joblog/sync")
+	afterSync    = failpoint.New("joblog/synced")
+	beforeRename = failpoint.New("joblog/rename")
+	afterRename  = failpoint.New("joblog/renamed")
+	beforeDelete = failpoint.New("joblog/delete")
+	afterDelete  = failpoint.New("joblog/deleted")
+)
+
+// Dir is a folder of the local file system.
+type Dir struct{ path string }
+
+// OpenDir opens a folder for a log and makes it if it is missing.
+func OpenDir(path string) (*Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		err = os.MkdirAll(abs, 0o777)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("job log folder %s: %w", path, err)
+	}
+	d := &Dir{abs}
+	// The entries of the folder and of those above it that are new must not be
+	// lost with what they hold.
+	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
+		if err := syncFolder(dir); err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				break
+			}
+			return nil, fmt.Errorf("job log folder %s: %w", abs, err)
+		}
+		if filepath.Dir(dir) == dir {
+			break
+		}
+	}
+	return d, nil
+}
+
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (d *Dir) String() string { return d.path }
+
+// Names implements Folder.
+func (d *Dir) Names() ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("job log: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// ReadFile implements Folder.
+func (d *Dir) ReadFile(name string) ([]byte, error) { return os.ReadFile(filepath.Join(d.path, name)) }
+
+// Create implements Folder.
+func (d *Dir) Create(name string) (File, error) {
+	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// osFile has nothing between itself and the system that would need a flush.
+type osFile struct{ *os.File }
+
+func (osFile) Flush() error { return nil }
+
+// Truncate implements Folder.
+func (d *Dir) Truncate(name string, size int64) error {
+	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(size)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Publish implements Folder. A rename would replace what a newer master wrote;
+// a hard link does not.
+func (d *Dir) Publish(temp, name string) error {
+	if err := os.Link(filepath.Join(d.path, temp), filepath.Join(d.path, name)); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Join(d.path, temp)) // a leftover is removed when the log is opened
+	return nil
+}
+
+// Remove implements Folder.
+func (d *Dir) Remove(name string) error {
+	if err := os.Remove(filepath.Join(d.path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Sync implements Folder.
+func (d *Dir) Sync() error { return syncFolder(d.path) }
+
+// flush and sync pass the fault points.
+func flush(f File, name string) error {
+	if err := beforeFlush.Hit(name); err != nil {
+		return err
+	}
+	if err := f.Flush(); err != nil {
+		return err
+	}
+	return afterFlush.Hit(name)
+}
+
+func syncFile(f File, name string) error {
+	if err := beforeSync.Hit(name); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return afterSync.Hit(name)
+}
+
+func remove(d Folder, name string) error {
+	if err := beforeDelete.Hit(name); err != nil {
+		return err
+	}
+	if err := d.Remove(name); err != nil {
+		return err
+	}
+	return afterDelete.Hit(name)
+}

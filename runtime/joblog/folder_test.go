@@ -1,0 +1,238 @@
+package joblog
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+
+	"pgregory.net/rapid"
+)
+
+// memory is a folder that knows what a crash may take: bytes that were not
+// synced, and entries since the last Sync.
+type memory struct {
+	mu      sync.Mutex
+	entries map[string]*inode
+	kept    map[string]*inode         // as of the last Sync
+	ops     []func(map[string]*inode) // since then, in order
+	fail    error                     // of everything that writes
+	lazy    bool                      // Write keeps bytes to itself until Flush
+	dead    bool                      // nothing changes any more
+}
+
+type inode struct {
+	data   []byte
+	synced int
+}
+
+func newMemory() *memory { return &memory{entries: map[string]*inode{}, kept: map[string]*inode{}} }
+
+func (m *memory) String() string { return "memory" }
+
+func (m *memory) Names() ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.entries)), nil
+}
+
+func (m *memory) ReadFile(name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.entries[name]; n != nil {
+		return slices.Clone(n.data), nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+// enter needs the lock.
+func (m *memory) enter(op func(map[string]*inode)) {
+	op(m.entries)
+	m.ops = append(m.ops, op)
+}
+
+func (m *memory) Create(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.broken(); err != nil {
+		return nil, err
+	}
+	if m.entries[name] != nil {
+		return nil, fs.ErrExist
+	}
+	n := &inode{}
+	m.enter(func(e map[string]*inode) { e[name] = n })
+	return &memoryFile{m: m, n: n}, nil
+}
+
+func (m *memory) Truncate(name string, size int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.entries[name]
+	if err := m.broken(); err != nil {
+		return err
+	}
+	if n == nil {
+		return fs.ErrNotExist
+	}
+	n.data = n.data[:size]
+	n.synced = len(n.data)
+	return nil
+}
+
+func (m *memory) Publish(temp, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.broken() != nil:
+		return m.broken()
+	case m.entries[name] != nil:
+		return fs.ErrExist
+	case m.entries[temp] == nil:
+		return fs.ErrNotExist
+	}
+	n := m.entries[temp]
+	m.enter(func(e map[string]*inode) { e[name] = n; delete(e, temp) })
+	return nil
+}
+
+func (m *memory) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.broken(); err != nil {
+		return err
+	}
+	if m.entries[name] != nil {
+		m.enter(func(e map[string]*inode) { delete(e, name) })
+	}
+	return nil
+}
+
+func (m *memory) Sync() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.broken(); err != nil {
+		return err
+	}
+	m.kept, m.ops = maps.Clone(m.entries), nil
+	return nil
+}
+
+var errCrashed = errors.New("crashed")
+
+// broken needs the lock.
+func (m *memory) broken() error {
+	if m.dead {
+		return errCrashed
+	}
+	return m.fail
+}
+
+// crash stops everything where it is.
+func (m *memory) crash() error {
+	m.mu.Lock()
+	m.dead = true
+	m.mu.Unlock()
+	return errCrashed
+}
+
+func (m *memory) breakDown(err error) {
+	m.mu.Lock()
+	m.fail = err
+	m.mu.Unlock()
+}
+
+// process returns what a process finds that is started after this one died.
+func (m *memory) process() *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := newMemory()
+	for name, n := range m.entries {
+		c.entries[name] = &inode{slices.Clone(n.data), n.synced}
+	}
+	c.kept = maps.Clone(c.entries)
+	return c
+}
+
+// machine returns what may be left after the machine has lost power: of each
+// file what was synced and a part of the rest, of the entries those that were
+// synced and some of the later changes, in order.
+func (m *memory) machine(t *rapid.T) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	entries := maps.Clone(m.kept)
+	for _, op := range m.ops[:rapid.IntRange(0, len(m.ops)).Draw(t, "entries that survive")] {
+		op(entries)
+	}
+	c := newMemory()
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		n := entries[name]
+		size := rapid.IntRange(n.synced, len(n.data)).Draw(t, "bytes of "+name)
+		data := slices.Clone(n.data[:size])
+		if size > n.synced && rapid.Bool().Draw(t, "zeros at the end of "+name) {
+			// The length reached the disk before the bytes did.
+			from := rapid.IntRange(n.synced, size).Draw(t, "zeros of "+name)
+			clear(data[from:])
+		}
+		c.entries[name] = &inode{data, size}
+	}
+	c.kept = maps.Clone(c.entries)
+	return c
+}
+
+type memoryFile struct {
+	m    *memory
+	n    *inode
+	held []byte // lazy
+	shut bool
+}
+
+func (f *memoryFile) Write(p []byte) (int, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	switch {
+	case f.shut:
+		return 0, fs.ErrClosed
+	case f.m.dead:
+		return 0, errCrashed
+	case f.m.fail != nil:
+		// A part of it gets through.
+		f.n.data = append(f.n.data, p[:len(p)/2]...)
+		return len(p) / 2, f.m.fail
+	case f.m.lazy:
+		f.held = append(f.held, p...)
+	default:
+		f.n.data = append(f.n.data, p...)
+	}
+	return len(p), nil
+}
+
+func (f *memoryFile) Flush() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.m.broken(); err != nil {
+		return err
+	}
+	f.n.data = append(f.n.data, f.held...)
+	f.held = nil
+	return nil
+}
+
+func (f *memoryFile) Sync() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.m.broken(); err != nil {
+		return err
+	}
+	f.n.synced = len(f.n.data)
+	return nil
+}
+
+func (f *memoryFile) Close() error {
+	if f.shut {
+		return errors.New("closed twice")
+	}
+	f.shut = true
+	return f.Flush()
+}

@@ -1,0 +1,381 @@
+package joblog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// maxRetained bounds what is kept in memory until the next sync; beyond it the
+// disk is asked whatever the policy says.
+const maxRetained = 8 << 20
+
+// Hardened is the store that checks what it reads and says when it cannot write.
+type Hardened struct {
+	writer
+	folder Folder
+
+	replay []frame // until Replay
+	torn   string  // what was cut off when the log was opened
+
+	// Of the writer's goroutine.
+	file      File // nil while there is trouble
+	fileNo    uint64
+	next      uint64 // sequence
+	live      *live
+	since     int64 // bytes written since the last compaction
+	unflushed []byte
+	retained  []byte // records that are not durable, for another file; from sequence first on
+	first     uint64
+	lost      int    // events in retained while there is trouble
+	flushed   uint64 // number of the last event that the system has
+	taken     uint64 // number of the last event that was encoded
+	fenced    bool
+}
+
+var _ Store = (*Hardened)(nil)
+
+// OpenHardened opens the log of a job, repairs its torn end and begins a file
+// of this master's own. An error leaves the log as it was.
+func OpenHardened(d Folder, cfg Config) (*Hardened, error) {
+	h, err := openHardened(d, cfg)
+	if err != nil {
+		return nil, err
+	}
+	go h.run()
+	return h, nil
+}
+
+// openHardened does it without a goroutine.
+func openHardened(d Folder, cfg Config) (*Hardened, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c, err := readFolder(d, cfg.Job)
+	if err != nil {
+		return nil, fmt.Errorf("open job log %s: %w", d, err)
+	}
+	if len(c.frames) > 0 || c.epoch > 0 {
+		if c.epoch >= cfg.Epoch {
+			return nil, fmt.Errorf("open job log %s: %w", d, &StaleError{fileName(c.last), c.epoch, cfg.Epoch})
+		}
+	}
+	h := &Hardened{folder: d, replay: c.frames, fileNo: c.last, next: c.next, first: c.next, live: newLive()}
+	h.cfg = cfg
+	for _, f := range c.frames {
+		e, err := decodePayload(f.kind, f.payload)
+		if err != nil {
+			return nil, fmt.Errorf("open job log %s: record %d: %w", d, f.seq, err)
+		}
+		h.live.apply(e, f.payload)
+	}
+	if err := h.repair(c); err != nil {
+		return nil, fmt.Errorf("open job log %s: %w", d, err)
+	}
+	if err := h.begin(false); err != nil {
+		return nil, fmt.Errorf("open job log %s: %w", d, err)
+	}
+	h.prepare(cfg, h)
+	return h, nil
+}
+
+// repair makes the folder what was read of it. Everything in it is harmless to
+// repeat.
+func (h *Hardened) repair(c *contents) error {
+	if err := h.folder.Remove(tempFile); err != nil {
+		return err
+	}
+	if c.torn {
+		h.torn = fmt.Sprintf("%s:%d", c.tail, c.keep)
+	}
+	if c.tail != "" {
+		// Also when nothing is cut off: what we have read, and go on from, must not
+		// be lost with the machine.
+		if err := h.folder.Truncate(c.tail, int64(c.keep)); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.empty {
+		if err := h.folder.Remove(name); err != nil {
+			return err
+		}
+	}
+	if err := h.folder.Sync(); err != nil {
+		return err
+	}
+	for _, name := range c.stale {
+		if err := remove(h.folder, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Torn is where the log was cut off when it was opened, or "".
+func (h *Hardened) Torn() string { return h.torn }
+
+// begin makes the next file, with all that is not durable. A name that a master
+// of a later epoch has taken ends the writing for good.
+func (h *Hardened) begin(replace bool) error {
+	for {
+		h.fileNo++
+		name := fileName(h.fileNo)
+		f, err := h.folder.Create(name)
+		if errors.Is(err, fs.ErrExist) {
+			if newer, stale := h.overtaken(name); stale {
+				h.fenced = true
+				return newer
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b, err := appendHeader(nil, header{h.cfg.Job, replace}, h.cfg.Epoch, h.first)
+		if err == nil {
+			b = append(b, h.retained...)
+			_, err = f.Write(b)
+		}
+		if err == nil {
+			err = flush(f, name)
+		}
+		if err == nil {
+			err = syncFile(f, name)
+		}
+		if err == nil {
+			err = h.folder.Sync()
+		}
+		if err != nil {
+			_ = f.Close() // the first error counts
+			return fmt.Errorf("job log %s: %w", name, err)
+		}
+		h.file = f
+		h.unflushed, h.retained, h.first = h.unflushed[:0], h.retained[:0], h.next
+		h.since += int64(len(b))
+		h.count(func(s *Stats) { s.Bytes += int64(len(b)); s.Flushes++; s.Syncs++ })
+		return nil
+	}
+}
+
+// overtaken tells whether a file belongs to a newer master. One of the same
+// epoch is left of an attempt of ours.
+func (h *Hardened) overtaken(name string) (error, bool) {
+	data, err := h.folder.ReadFile(name)
+	if err != nil {
+		return nil, false
+	}
+	if f, _, err := readFrame(data); err == nil && f.epoch > h.cfg.Epoch {
+		return &StaleError{name, f.epoch, h.cfg.Epoch}, true
+	}
+	return nil, false
+}
+
+// HasEvents implements Store.
+func (h *Hardened) HasEvents() bool { return len(h.replay) > 0 }
+
+// Replay implements Store.
+func (h *Hardened) Replay(fn func(Event) error) error {
+	frames := h.replay
+	h.replay = nil
+	for i, f := range frames {
+		frames[i] = frame{}
+		e, err := decodePayload(f.kind, f.payload)
+		if err == nil {
+			err = fn(e)
+		}
+		if err != nil {
+			return fmt.Errorf("replay job log %s: record %d (%s): %w", h.folder, f.seq, f.kind, err)
+		}
+	}
+	return nil
+}
+
+func (h *Hardened) waiting() int { return h.lost }
+
+// append encodes an event and writes when the buffer is full or something must
+// not wait.
+func (h *Hardened) append(q queued) {
+	at := len(h.retained)
+	h.taken = q.number
+	if err := h.encode(q.Event); err != nil {
+		// An event that cannot be written leaves the others as they are.
+		h.retained = h.retained[:at]
+		h.count(func(s *Stats) { s.Errors++; s.Cause = err })
+		return
+	}
+	if h.file == nil {
+		h.lost++
+		return
+	}
+	name := fileName(h.fileNo)
+	if err := beforeAppend.Hit(name); err != nil {
+		h.fail(err)
+		return
+	}
+	h.unflushed = append(h.unflushed, h.retained[at:]...)
+	if err := afterAppend.Hit(name); err != nil {
+		h.fail(err)
+		return
+	}
+	switch k := q.Event.Kind(); {
+	case k == KindEpochStarted, k == KindJobFinished, q.Cut && h.cfg.Policy == SyncVertex, len(h.retained) >= maxRetained:
+		h.sync()
+	case q.Cut, len(h.unflushed) >= h.cfg.BufferSize:
+		h.flush()
+	}
+}
+
+func (h *Hardened) encode(e Event) error {
+	b, at := beginFrame(h.retained)
+	b, err := appendPayload(b, e)
+	if err == nil {
+		err = endFrame(b, at, e.Kind(), h.cfg.Epoch, h.next)
+	}
+	if err != nil {
+		return err
+	}
+	h.retained = b
+	h.next++
+	h.live.apply(e, b[at+frameBytes:])
+	return nil
+}
+
+func (h *Hardened) endBatch() {
+	if h.cfg.Policy == SyncAlways {
+		h.sync()
+	}
+	h.compactIfDue()
+}
+
+func (h *Hardened) tick() {
+	switch {
+	case h.file == nil:
+		h.retry()
+	case h.cfg.Policy == SyncInterval:
+		h.sync()
+	default:
+		h.flush()
+	}
+}
+
+// flush hands the buffer to the system.
+func (h *Hardened) flush() {
+	if h.file == nil {
+		return
+	}
+	if len(h.unflushed) > 0 {
+		name := fileName(h.fileNo)
+		n, err := h.file.Write(h.unflushed)
+		h.since += int64(n)
+		if err == nil {
+			err = flush(h.file, name)
+		}
+		if err != nil {
+			h.fail(fmt.Errorf("job log %s: %w", name, err))
+			return
+		}
+		h.unflushed = h.unflushed[:0]
+		h.count(func(s *Stats) { s.Bytes += int64(n); s.Flushes++ })
+	}
+	h.flushed = h.taken
+	if h.cfg.Policy == SyncNone {
+		h.settle()
+	}
+}
+
+// sync makes everything durable that was appended.
+func (h *Hardened) sync() {
+	if h.file == nil {
+		h.retry()
+		return
+	}
+	h.flush()
+	switch {
+	case h.file == nil:
+		return
+	case len(h.retained) == 0 && h.cfg.Policy != SyncNone:
+		h.durable(h.flushed)
+		return
+	}
+	name := fileName(h.fileNo)
+	if err := syncFile(h.file, name); err != nil {
+		h.fail(fmt.Errorf("job log %s: %w", name, err))
+		return
+	}
+	h.count(func(s *Stats) { s.Syncs++ })
+	h.settle()
+}
+
+// settle: what was flushed counts as durable.
+func (h *Hardened) settle() {
+	h.retained, h.first = h.retained[:0], h.next
+	h.durable(h.flushed)
+}
+
+// fail gives the file up. What is not durable goes into another one: after a
+// failed sync nobody knows what the old one holds.
+func (h *Hardened) fail(err error) {
+	if h.file != nil {
+		_ = h.file.Close() // it has failed already
+		h.file = nil
+	}
+	h.lost = max(h.lost, int(h.next-h.first))
+	var since time.Time
+	h.count(func(s *Stats) {
+		s.Errors++
+		s.Cause = err
+		if s.UnprotectedSince.IsZero() {
+			s.UnprotectedSince = time.Now()
+		}
+		since = s.UnprotectedSince
+	})
+	if h.cfg.Trouble != nil {
+		h.cfg.Trouble(since, err)
+	}
+}
+
+// retry begins another file after trouble.
+func (h *Hardened) retry() {
+	if h.fenced {
+		return
+	}
+	h.count(func(s *Stats) { s.Retries++ })
+	if err := h.begin(false); err != nil {
+		h.fail(err)
+		return
+	}
+	h.lost = 0
+	h.flushed = h.taken
+	h.count(func(s *Stats) { s.UnprotectedSince, s.Cause = time.Time{}, nil })
+	h.durable(h.flushed)
+	if h.cfg.Trouble != nil {
+		h.cfg.Trouble(time.Time{}, nil)
+	}
+}
+
+// Close implements Store. Once it has returned, a second one does nothing.
+func (h *Hardened) Close(clear bool) error {
+	if ended, again := h.end(10 * time.Second); again {
+		return nil
+	} else if !ended {
+		return fmt.Errorf("close job log %s: the writer did not end", h.folder)
+	}
+	if h.file == nil {
+		s := h.Stats()
+		return fmt.Errorf("close job log %s: %d events are not durable: %w", h.folder, s.Events-s.Durable, s.Cause)
+	}
+	var err error
+	if clear {
+		err = h.clear()
+	}
+	if cerr := h.file.Close(); err == nil {
+		err = cerr
+	}
+	h.file = nil
+	if err != nil {
+		return fmt.Errorf("close job log %s: %w", h.folder, err)
+	}
+	return nil
+}
