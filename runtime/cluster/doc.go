@@ -1,7 +1,73 @@
 // Package cluster is the only door to the runtime: it brings up a master and
-// workers, submits a job, and offers what can be done to them.
+// workers, submits a job, and offers what can be done to them. Running is that
+// offer; there are two kinds of clusters behind it, on the same code below.
 //
-// In an embedded cluster all of them live in this process, and yet they talk
+// In an embedded Cluster all of them live in this process, and yet they talk
 // as if they did not: commands over control connections, data between workers
 // over sockets. What a killed worker knew is lost.
+//
+// In a cluster of Processes each is a process of its own, and this one
+// supervises them: it starts and ends them, gathers their events and asks for
+// their counters. It owns the timeline and is never killed.
+//
+// # Who talks to whom
+//
+//	             supervisor (the trial's process)
+//	stdin: request    |            ^  one connection a process, to the
+//	and its end       |            |  supervisor: events, counters; asks
+//	             +----+-------+----+-------+
+//	             v            v            v
+//	          master       worker 0 <-> worker 1     result partitions
+//	             ^            |            |
+//	             +------------+------------+         control connections
+//	          state folder: leader.lock, epoch, leader.json, job.json
+//
+// All connections are TCP on 127.0.0.1 behind the handshake of control.Secure,
+// with a secret that is made for the cluster and travels on stdin alone.
+//
+// # Start
+//
+// The supervisor checks the job, writes it to job.json, listens, and starts
+// master and workers side by side: the same executable with the role as its
+// last argument, which calls Node. Each reads one nodeRequest, connects and
+// says Attach. The master takes the lock of the state folder, then the next
+// epoch, reads the job, listens, publishes its address in leader.json and says
+// Leading. Workers look at that file until somebody leads. When all have joined
+// the master submits the job; so each gets its part, in the order of indices.
+//
+// # Loss of a worker
+//
+// kill -9 breaks its connections; the master and the other workers see that at
+// once. A stopped one is lost when its heartbeats stay away. One that comes
+// back to a master that has lost it finds the door shut, and waits for
+// another master.
+//
+// # Change of master
+//
+// The leader's death frees the lock. Whoever gets it counts the epoch up,
+// takes job.json (with the parallelism of the last accepted rescale), lists
+// the complete checkpoints in storage, and begins to count its own above every
+// id that was ever begun. Workers whose connection broke drop all tasks and
+// wait for a leader of a newer epoch; those still connected to a master that
+// says nothing look for one, too. The newest complete checkpoint is restored.
+// What tasks reported that had finished before is in its metadata.
+//
+// Two never both act: every command carries the epoch and a worker refuses an
+// older one than it has seen; a master looks whether it still leads before it
+// publishes, before it changes the submission and before it completes a
+// checkpoint, and every leadershipCheck; when it does not, it ends.
+//
+// # The end
+//
+// Leave asks a process to stop in order. None outlives its supervisor: the
+// kernel kills it (Linux, also when it is stopped), and the end of its stdin
+// ends it everywhere.
+//
+// # Clocks
+//
+// Stamps are on the supervisor's clock. On Linux all processes read one
+// monotonic clock, and only its reading at the timeline's origin is handed on.
+// Elsewhere a process asks for the time and notes how far it may be off
+// (Attach.Bound, in the log). Events of several processes arrive in their own
+// order each; timeline.Log.Sorted joins them.
 package cluster

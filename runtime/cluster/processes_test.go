@@ -251,7 +251,7 @@ func chaos(t *testing.T, seed uint64) {
 	names := []string{"upstream", "downstream", "during"}
 	opts := maps.Clone(paths[names[r.IntN(3)]])
 	c, log := setup{workers: 3, slots: 4, options: unaligned("40 ms", opts)}.processes(t, backlogged(5))
-	_, at := await(t, log, 0, "in-flight data", inFlight(20_000))
+	await(t, log, 0, "in-flight data", inFlight(20_000))
 	for range 7 {
 		what := r.IntN(6)
 		var err error
@@ -272,8 +272,7 @@ func chaos(t *testing.T, seed uint64) {
 			t.Fatal(err)
 		}
 		if r.IntN(2) == 0 { // else: into the recovery
-			at = log.Len()
-			_, at = await(t, log, at, "checkpoint", completedCheckpoint)
+			await(t, log, log.Len(), "checkpoint", completedCheckpoint)
 			continue
 		}
 		<-time.After(time.Duration(r.IntN(60)) * time.Millisecond)

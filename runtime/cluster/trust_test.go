@@ -56,7 +56,7 @@ func TestTwoMasters(t *testing.T) {
 			}
 			_, at = await(t, log, at, "another master", kind(timeline.MasterElected))
 			_, at = await(t, log, at, "restore", kind(timeline.RestoreAssigned))
-			_, at = await(t, log, at, "checkpoint", completedCheckpoint)
+			await(t, log, at, "checkpoint", completedCheckpoint)
 			if frozen {
 				if err := first.Freeze(false); err != nil {
 					t.Fatal(err)

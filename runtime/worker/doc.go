@@ -12,5 +12,7 @@
 // Kill is what a process death looks like from outside: sockets are reset,
 // nothing queued is sent, tasks stop without a word, memory is dropped. A
 // worker that loses its master ends the same way, because it cannot know
-// whether its tasks have been started elsewhere.
+// whether its tasks have been started elsewhere. In a process of its own
+// another Worker then joins the next master; Config.MinEpoch keeps it from
+// joining one whose time is over.
 package worker
