@@ -128,17 +128,20 @@ func writeDecision(out io.Writer, d *verdict.Decision, all bool) error {
 		}
 	}
 	fmt.Fprintln(out)
-	for _, j := range d.Judged {
-		if j.Verdict != verdict.Same || j.Cleared {
-			fmt.Fprintf(out, "%s %s: %s\n", j.Workload, j.Cell, j.Why)
-		}
-	}
 	writeThresholds(out, d)
 	if c := d.Controls; c != nil {
 		fmt.Fprintf(out, "A/A controls: %d of %d pairs of cells that cannot differ gave an alarm\n", c.Alarms, c.Pairs)
 	}
 	for _, w := range d.Warnings {
 		fmt.Fprintln(out, "warning:", w)
+	}
+	for _, j := range d.Judged {
+		if j.Verdict == verdict.Faster || j.Verdict == verdict.Same && j.Cleared {
+			fmt.Fprintf(out, "%s %s %s: %s: %s\n", j.Workload, j.Cell, j.Metric, j.Verdict, j.Why)
+		}
+	}
+	for _, r := range d.Reasons {
+		fmt.Fprintln(out, r)
 	}
 	return nil
 }

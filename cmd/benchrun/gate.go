@@ -113,9 +113,6 @@ func (a *app) gate(ctx context.Context, c *cobra.Command, args []string, f *gate
 		if err := writeDecision(a.stdout, d, false); err != nil {
 			return err
 		}
-		for _, r := range d.Reasons {
-			fmt.Fprintln(a.stdout, r)
-		}
 		fmt.Fprintf(a.stdout, "page: %s\ngate: %s (exit code %d)\n", relative(filepath.Join(out, "gate.html")), d.Outcome, d.Exit)
 	}
 	if d.Exit != result.ExitOK {

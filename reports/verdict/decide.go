@@ -94,7 +94,7 @@ func (g *gate) builds() {
 	}
 	first := g.head.Run.Builds[names[0]]
 	for _, n := range names[1:] {
-		if b := g.head.Run.Builds[n]; b.SHA256 != "" && b.SHA256 == first.SHA256 {
+		if b := g.head.Run.Builds[n]; result.SameBuild(b, first) {
 			g.warn("the builds %s and %s are the same file: any difference is chance", names[0], n)
 		}
 	}
@@ -103,6 +103,10 @@ func (g *gate) builds() {
 	for i := range columns {
 		c := &columns[i]
 		if c.Build == names[0] {
+			continue
+		}
+		if c.Planned == 0 { // the run's budget had no room for it
+			g.warn("%s %s: left out of the run; it is not judged", c.Workload, c.Cell)
 			continue
 		}
 		name := c.Cell
@@ -189,6 +193,10 @@ func (g *gate) cells(w result.Workload, build, theirs string, at, baseAt map[[3]
 		b := baseAt[[3]string{w.Name, c.Cell, theirs}]
 		if b == nil {
 			g.say(result.ExitBaseline, "%s: the baseline %s does not have the cell %s", w.Name, base.Run.Run, c.Cell)
+			continue
+		}
+		if ours.Planned == 0 || b.Planned == 0 {
+			g.warn("%s %s: left out of one of the runs; it is not judged", w.Name, c.Cell)
 			continue
 		}
 		if len(b.Samples(w.Primary)) > 0 {
@@ -296,14 +304,7 @@ func (g *gate) second(j *Judged, x duel) {
 	if !g.rules.Confirmed {
 		return
 	}
-	alarmed := false
-	if len(g.rules.Alarmed) > 0 {
-		alarmed = slices.ContainsFunc(g.rules.Alarmed, func(c result.Cell) bool { return c.Workload == x.head.Workload && c.Cell == x.head.Cell })
-	} else {
-		for _, o := range g.duels {
-			alarmed = alarmed || o.head.Workload == x.head.Workload && o.head.Planned < x.head.Planned
-		}
-	}
+	alarmed := slices.ContainsFunc(g.rules.Alarmed, func(c result.Cell) bool { return c.Workload == x.head.Workload && c.Cell == x.head.Cell })
 	if j.Cleared = alarmed && j.Verdict != Slower; j.Cleared {
 		j.Why = fmt.Sprintf("alarmed at the first look; after %d blocks: %s", j.Planned, j.Why)
 	}
