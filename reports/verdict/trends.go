@@ -157,7 +157,7 @@ func (s *serieses) add(t *Trend, night int, l *result.Loaded) {
 	for i := range columns {
 		c := &columns[i]
 		w := findWorkload(&l.Run, c.Workload)
-		if w.Primary == "" || len(builds) > 1 && c.Build == builds[0] {
+		if w.Primary == "" || c.Planned == 0 || len(builds) > 1 && c.Build == builds[0] {
 			continue
 		}
 		m := describe(w.Primary)
