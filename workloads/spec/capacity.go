@@ -122,6 +122,9 @@ func (w *Workload) Slots() (need int, vertex string) {
 
 // checkCapacity checks slots, network memory and in-flight targets.
 func (d *decoder) checkCapacity() {
+	if d.wrong.numbers || d.wrong.shape {
+		return
+	}
 	w := d.w
 	c := w.Cluster
 	cluster := &section{r: d.r, n: d.root.get("cluster"), path: "cluster"}

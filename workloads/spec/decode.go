@@ -26,6 +26,22 @@ type decoder struct {
 	edges     []*section
 	steps     []*section // of w.Steps; a repeat shares its origin's
 	optionsAt map[string]*node
+
+	// Parts of the file with mistakes. Checks that rest on such a part would
+	// only tell the same mistake in other words.
+	wrong struct {
+		shape   bool         // ids, operators, ends of edges: the graph is not what was meant
+		numbers bool         // anything of the cluster or the job: capacity is not known
+		options bool         // options are not what was meant
+		edges   map[int]bool // edges, by index: their partitioner is not known
+	}
+}
+
+// mistaken runs a reader and tells whether it found a mistake.
+func (d *decoder) mistaken(read func()) bool {
+	before := d.r.mistakes
+	read()
+	return d.r.mistakes > before
 }
 
 func (d *decoder) decode(root *node) *Workload {
@@ -47,9 +63,11 @@ func (d *decoder) decode(root *node) *Workload {
 	d.w.Description = s.str("description")
 	d.w.Tags = s.strings("tags")
 	d.run(s.value("run"))
-	d.workload(s.value("workload"))
-	d.cluster(s.value("cluster"))
-	d.options(s.value("options"))
+	d.wrong.edges = map[int]bool{}
+	job := d.mistaken(func() { d.workload(s.value("workload")) })
+	cluster := d.mistaken(func() { d.cluster(s.value("cluster")) })
+	d.wrong.numbers = job || cluster
+	d.wrong.options = d.mistaken(func() { d.options(s.value("options")) })
 	s.value("matrix") // read by the matrix
 	s.value("matrix-exclude")
 	s.value("matrix-include")
@@ -179,7 +197,10 @@ func (d *decoder) options(n *node) {
 		}
 	}
 	if p, ok := raw[options.RecoveryPath.Key()].(string); ok && p != "" {
-		raw[options.RecoveryPath.Key()] = d.absolute(strings.TrimPrefix(p, "file://"))
+		if p = strings.TrimPrefix(p, "file://"); !strings.Contains(p, "://") {
+			p = d.absolute(p)
+		}
+		raw[options.RecoveryPath.Key()] = p
 	}
 	values, errs := options.Parse(raw)
 	for _, err := range errs {
@@ -215,21 +236,33 @@ func (d *decoder) workload(n *node) {
 	if d.w.Parallelism > d.w.MaxParallelism {
 		s.fail("parallelism", fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
 	}
+	if s.n != nil {
+		for _, k := range s.n.keys {
+			_, known := lookupKey(s.keys, k)
+			d.wrong.shape = d.wrong.shape || !known // "vertexx"
+		}
+	}
+	before := d.r.mistakes
 	nodes := s.tables("vertex")
+	lists := d.r.mistakes > before
 	for i, v := range nodes {
 		d.vertex(v, i)
 	}
 	if n != nil && len(nodes) == 0 && !s.has("vertex") {
 		s.fail("vertex", "is missing: the job has no operators", "write [[workload.vertex]]")
 	}
-	for i, v := range s.tables("edge") {
+	var edges []*node
+	lists = d.mistaken(func() { edges = s.tables("edge") }) || lists
+	for i, v := range edges {
 		d.edge(v, i)
 	}
+	d.wrong.shape = d.wrong.shape || lists || s.wrong
 	s.close()
 }
 
 func (d *decoder) vertex(n *node, i int) {
 	s := d.r.section(n, fmt.Sprintf("workload.vertex.%d", i+1), tables[TableVertex]...)
+	before := d.r.mistakes
 	v := Vertex{ID: s.str("id")}
 	if v.ID != "" {
 		s.path = "workload.vertex." + quoteSegment(v.ID)
@@ -237,6 +270,7 @@ func (d *decoder) vertex(n *node, i int) {
 	switch {
 	case !s.has("id"):
 		s.fail("id", "is missing", "")
+	case d.r.mistakes > before:
 	case v.ID == "":
 		s.fail("id", "must not be empty", "")
 	case strings.ContainsAny(v.ID, "/,= \t\n\"'"):
@@ -248,6 +282,7 @@ func (d *decoder) vertex(n *node, i int) {
 			s.fail("id", "is used twice", fmt.Sprintf("the first is on line %d", first.Line))
 		}
 	}
+	d.wrong.shape = d.wrong.shape || d.r.mistakes > before
 	v.Operator = s.str("operator")
 	v.Parallelism = int(s.integerOr("parallelism", int64(d.w.Parallelism)))
 	if v.Parallelism > d.w.MaxParallelism && s.has("parallelism") {
@@ -258,6 +293,7 @@ func (d *decoder) vertex(n *node, i int) {
 	switch {
 	case !s.has("operator"):
 		s.fail("operator", "is missing", "operators are "+strings.Join(operatorNames(), ", "))
+	case v.Operator == "" && s.n.get("operator").scalar != "":
 	case !ok:
 		hint := "operators are " + strings.Join(operatorNames(), ", ")
 		if near := options.Nearest(v.Operator, operatorNames()); near != "" {
@@ -285,18 +321,22 @@ func operatorNames() []string {
 
 func (d *decoder) edge(n *node, i int) {
 	s := d.r.section(n, fmt.Sprintf("workload.edge.%d", i+1), tables[TableEdge]...)
+	before := d.r.mistakes
 	e := Edge{From: s.str("from"), To: s.str("to"), Input: 1}
 	if e.From != "" && e.To != "" {
 		s.path = fmt.Sprintf("workload.edge.%d (%s -> %s)", i+1, e.From, e.To)
 	}
 	var ids []string
 	for _, v := range d.w.Vertices {
-		ids = append(ids, v.ID)
+		if v.ID != "" {
+			ids = append(ids, v.ID)
+		}
 	}
 	for _, end := range []struct{ key, id string }{{"from", e.From}, {"to", e.To}} {
 		switch {
 		case !s.has(end.key):
 			s.fail(end.key, "is missing", "")
+		case d.wrong.shape && options.Nearest(end.id, ids) == "": // it may be the one whose id is wrong
 		case end.id != "" && d.w.Vertex(end.id) == nil:
 			hint := "vertices are " + strings.Join(ids, ", ")
 			if near := options.Nearest(end.id, ids); near != "" {
@@ -305,13 +345,14 @@ func (d *decoder) edge(n *node, i int) {
 			s.fail(end.key, "there is no such vertex", hint)
 		}
 	}
+	d.wrong.shape = d.wrong.shape || d.r.mistakes > before
 	// As in Flink: no partitioner means forward where that is possible.
 	from, to := d.w.Vertex(e.From), d.w.Vertex(e.To)
 	def := "rebalance"
 	if from != nil && to != nil && from.Parallelism == to.Parallelism {
 		def = "forward"
 	}
-	e.Partitioner = s.strOr("partitioner", def)
+	d.wrong.edges[i] = d.mistaken(func() { e.Partitioner = s.strOr("partitioner", def) })
 	s.close()
 	d.w.Edges = append(d.w.Edges, e)
 	d.edges = append(d.edges, s)

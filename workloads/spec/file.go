@@ -53,8 +53,9 @@ func Load(path string, overrides []string) (*File, error) {
 
 // Parse is Load of a text; relative paths are relative to dir.
 func Parse(path, dir string, text []byte, overrides []string) (*File, error) {
-	r := newReporter()
-	root, ok := parseTree(&source{name: path, text: string(text)}, r)
+	src := &source{name: path, text: string(text)}
+	r := newReporter(src)
+	root, ok := parseTree(src, r)
 	if !ok {
 		return nil, sorted(r.problems)
 	}
@@ -73,7 +74,9 @@ func Parse(path, dir string, text []byte, overrides []string) (*File, error) {
 		f.addCell(r, root, m, c)
 		r.freeze()
 	}
-	f.check(r, root, m)
+	if !m.partial {
+		f.check(r, root, m)
+	}
 	f.Warnings = sorted(r.warnings)
 	if len(r.problems) > 0 {
 		return nil, sorted(r.problems)
@@ -86,9 +89,15 @@ func (f *File) addCell(r *reporter, root *node, m matrix, c cellNodes) {
 	m.apply(tree, c)
 	d := &decoder{r: r, file: f.Path, dir: f.Dir}
 	w := d.decode(tree)
+	d.wrong.numbers = d.wrong.numbers || m.partial
+	d.wrong.options = d.wrong.options || m.partial
 	d.checkGraph()
+	d.checkIdentities()
 	d.checkSteps()
 	d.checkCapacity()
+	if len(r.problems) == 0 {
+		d.checkHost()
+	}
 	cell := m.cell(c)
 	broken := w.Options.Broken()
 	var reasons []string
@@ -148,7 +157,7 @@ func (f *File) warnInert(r *reporter, root *node) {
 		return
 	}
 	given, order := map[string]*node{}, []string(nil)
-	flatten(n, "", given, &order, newReporter())
+	flatten(n, "", given, &order, newReporter(nil))
 	for _, key := range order {
 		info, ok := options.Lookup(key)
 		if !ok {

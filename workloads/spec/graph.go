@@ -14,7 +14,7 @@ func (d *decoder) checkGraph() {
 	for i := range w.Edges {
 		e, s := &w.Edges[i], d.edges[i]
 		from, to := w.Vertex(e.From), w.Vertex(e.To)
-		if from == nil || to == nil {
+		if from == nil || to == nil || d.wrong.edges[i] {
 			continue
 		}
 		if from.Kind == Sink {
@@ -45,6 +45,9 @@ func (d *decoder) checkGraph() {
 			}
 			e.Partitioner = "broadcast"
 		}
+	}
+	if d.wrong.shape {
+		return
 	}
 	for i, v := range w.Vertices {
 		d.checkDegree(v, d.vertices[i])
@@ -170,14 +173,14 @@ func (d *decoder) checkSteps() {
 			if !changes {
 				s.fail("parallelism", "changes nothing: every vertex has this parallelism already", "")
 			}
-			for _, e := range w.Edges {
-				if e.Partitioner == "forward" && now[e.From] != now[e.To] && now[e.From] > 0 && now[e.To] > 0 {
+			for j, e := range w.Edges {
+				if e.Partitioner == "forward" && !d.wrong.edges[j] && now[e.From] != now[e.To] && now[e.From] > 0 && now[e.To] > 0 {
 					s.fail("parallelism", fmt.Sprintf("the edge %s -> %s is forward and needs equal parallelism, but they would have %d and %d", e.From, e.To, now[e.From], now[e.To]),
 						"rescale both, or give the edge the partitioner rescale or rebalance")
 				}
 			}
 		case "fail-task":
-			if o.Vertex == "" {
+			if o.Vertex == "" || d.wrong.shape {
 				break
 			}
 			if w.Vertex(o.Vertex) == nil {

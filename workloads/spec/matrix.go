@@ -28,11 +28,14 @@ const maxCells = 10000
 type matrix struct {
 	axes  []*Axis
 	cells []cellNodes
+	// partial: something is wrong with the matrix. The cells are none that run:
+	// each has one value of one axis, so that what is wrong with it is told too.
+	partial bool
 }
 
 // cellNodes is a cell before its workload is checked.
 type cellNodes struct {
-	values []*node // by axis
+	values []*node // by axis; nil in a partial matrix
 	at     span
 }
 
@@ -43,7 +46,7 @@ func (r *reporter) matrix(root *node) matrix {
 		m.readAxes(r, root, n)
 	}
 	if len(r.problems) > before {
-		return matrix{}
+		return m.single(root)
 	}
 	total := 1
 	for _, a := range m.axes {
@@ -71,12 +74,25 @@ func (r *reporter) matrix(root *node) matrix {
 		}
 	}
 	if len(r.problems) > before {
-		return matrix{}
+		return m.single(root)
 	}
 	if len(m.axes) > 0 && len(m.cells) == 0 {
 		r.add(root.get("matrix").keyAt.problem("matrix", "", "every cell is excluded", ""))
 	}
 	return m
+}
+
+// single makes the cells of a partial matrix.
+func (m *matrix) single(root *node) matrix {
+	out := matrix{axes: m.axes, partial: true}
+	for i, a := range m.axes {
+		for _, v := range a.nodes {
+			c := cellNodes{values: make([]*node, len(m.axes)), at: root.at}
+			c.values[i] = v
+			out.cells = append(out.cells, c)
+		}
+	}
+	return out
 }
 
 func (m *matrix) readAxes(r *reporter, root, n *node) {
@@ -87,7 +103,7 @@ func (m *matrix) readAxes(r *reporter, root, n *node) {
 	flatten(n, "", nodes, &order, r)
 	given, givenOrder := map[string]*node{}, []string(nil)
 	if o := root.get("options"); o != nil && o.form == tableForm {
-		flatten(o, "", given, &givenOrder, newReporter())
+		flatten(o, "", given, &givenOrder, newReporter(nil))
 	}
 	for _, key := range order {
 		v := nodes[key]
@@ -363,6 +379,9 @@ func (m *matrix) cell(c cellNodes) Cell {
 	out := Cell{Flags: map[string]any{}}
 	var parts []string
 	for i, a := range m.axes {
+		if c.values[i] == nil {
+			continue
+		}
 		v, _ := a.canonical(c.values[i])
 		out.Flags[a.Short] = v
 		out.Values = append(out.Values, AxisValue{Key: a.Key, Short: a.Short, Value: v})
@@ -375,6 +394,9 @@ func (m *matrix) cell(c cellNodes) Cell {
 // apply puts a cell's values into a tree.
 func (m *matrix) apply(root *node, c cellNodes) {
 	for i, a := range m.axes {
+		if c.values[i] == nil {
+			continue
+		}
 		v := *c.values[i]
 		if a.option == nil {
 			// axisKey has tried the path.

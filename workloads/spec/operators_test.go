@@ -82,7 +82,7 @@ func TestTablesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReporter()
+	r := newReporter(nil)
 	asked := map[string]map[string]bool{}
 	r.asked = func(s *section) {
 		table := tableOf(s.path)

@@ -152,7 +152,7 @@ func cutOverride(text string) (key, value string, ok bool) {
 
 func overrideValue(src *source, offset int, value string) *node {
 	at := span{src: src, offset: offset, len: len(value)}
-	quiet := newReporter()
+	quiet := newReporter(nil)
 	if !strings.ContainsAny(value, "\n\r#") {
 		tree, ok := parseTree(&source{text: "x = " + value + "\n"}, quiet)
 		if v := tree.get("x"); v != nil && ok && len(quiet.problems) == 0 && len(tree.keys) == 1 {

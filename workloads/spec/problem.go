@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -98,27 +99,41 @@ func (s span) problem(key, value, message, hint string) Problem {
 	}
 	p.Line = strings.Count(text[:offset], "\n") + 1
 	p.Column = utf8.RuneCountInString(text[start:offset]) + 1
-	p.Source = strings.ToValidUTF8(strings.TrimRight(text[start:end], "\r"), "?")
+	p.Source = printable(strings.TrimRight(text[start:end], "\r"))
 	p.Width = utf8.RuneCountInString(text[offset:min(offset+max(s.len, 1), end)])
 	return p
+}
+
+// printable replaces what a terminal would not show, or would obey, one
+// character for one.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r != '\t' && !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
 }
 
 // reporter collects problems and warnings. One place is reported once for each
 // key, so that a file with many cells repeats nothing.
 type reporter struct {
+	src                *source // the file
 	problems, warnings []Problem
+	mistakes           int // problems found, those told before in it
 	seen               map[string]bool
 	frozen             map[string]bool // places that an earlier pass reported
 	asked              func(*section)  // for tests: a section that was read
 }
 
-func newReporter() *reporter {
-	return &reporter{seen: map[string]bool{}, frozen: map[string]bool{}}
+func newReporter(src *source) *reporter {
+	return &reporter{src: src, seen: map[string]bool{}, frozen: map[string]bool{}}
 }
 
 func place(p Problem) string { return fmt.Sprintf("%s:%d:%d:%s", p.File, p.Line, p.Column, p.Key) }
 
 func (r *reporter) add(p Problem) {
+	r.mistakes++
 	if r.frozen[place(p)] || r.seen[place(p)+p.Message] {
 		return
 	}

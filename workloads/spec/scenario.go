@@ -174,6 +174,9 @@ func (d *decoder) rescale(s *section) map[string]int {
 	}
 	out := map[string]int{}
 	for _, id := range v.keys {
+		if d.w.Vertex(id) == nil && d.wrong.shape {
+			continue
+		}
 		if d.w.Vertex(id) == nil {
 			hint := "vertices are " + strings.Join(d.vertexIDs(), ", ")
 			if near := options.Nearest(id, d.vertexIDs()); near != "" {
@@ -259,14 +262,14 @@ func (d *decoder) wait(n *node, path string) *Wait {
 		s.fail("elapsed", fmt.Sprintf("is not below the step's timeout, which is %s", options.FormatDuration(w.Timeout)), "raise timeout")
 	}
 	interval := options.CheckpointInterval.Get(d.w.Options)
-	if interval == 0 {
+	if interval == 0 && !d.wrong.options {
 		for _, k := range []string{"checkpoints", "first-checkpoint", "in-flight"} {
 			if s.has(k) {
 				s.fail(k, "can never come: checkpoints are off", `set options."execution.checkpointing.interval"`)
 			}
 		}
 	}
-	if w.CaughtUp && !slices.ContainsFunc(d.w.Vertices, func(v Vertex) bool { return v.Params.Rate > 0 }) {
+	if w.CaughtUp && !d.wrong.numbers && !slices.ContainsFunc(d.w.Vertices, func(v Vertex) bool { return v.Params.Rate > 0 }) {
 		s.fail("caught-up", "can never come: no source has a rate, so none is ever late", "give a sequence a rate")
 	}
 	return w

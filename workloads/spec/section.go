@@ -17,6 +17,7 @@ import (
 type section struct {
 	r     *reporter
 	n     *node // nil: the table is absent, everything is default
+	wrong bool  // it is there and no table: what it lacks is no further mistake
 	path  string
 	keys  []Key // types, defaults and limits of what is read
 	known []string
@@ -26,7 +27,7 @@ func (r *reporter) section(n *node, path string, keys ...Key) *section {
 	s := &section{r: r, n: n, path: path, keys: keys}
 	if n != nil && n.form != tableForm {
 		r.add(n.at.problem(path, n.show(), "must be a table, not "+n.typeName(), ""))
-		s.n = nil
+		s.n, s.wrong = nil, true
 	}
 	return s
 }
@@ -49,6 +50,9 @@ func (s *section) has(key string) bool { return s.n.get(key) != nil }
 // fail reports a problem with the value of a key, or with the table if the key
 // is absent.
 func (s *section) fail(key, message, hint string) {
+	if s.wrong {
+		return
+	}
 	s.r.add(s.problem(key, message, hint))
 }
 
@@ -56,7 +60,7 @@ func (s *section) problem(key, message, hint string) Problem {
 	if n := s.n.get(key); n != nil {
 		return n.at.problem(s.full(key), n.show(), message, hint)
 	}
-	var at span
+	at := span{src: s.r.src}
 	if s.n != nil {
 		at = s.n.keyAt
 	}

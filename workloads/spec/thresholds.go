@@ -50,8 +50,9 @@ func LoadThresholds(path string) (*Thresholds, error) {
 
 // ParseThresholds is LoadThresholds of a text.
 func ParseThresholds(path string, text []byte) (*Thresholds, error) {
-	r := newReporter()
-	root, ok := parseTree(&source{name: path, text: string(text)}, r)
+	src := &source{name: path, text: string(text)}
+	r := newReporter(src)
+	root, ok := parseTree(src, r)
 	if !ok {
 		return nil, sorted(r.problems)
 	}

@@ -155,7 +155,7 @@ func syntax(src *source, text []byte, err error) Problem {
 	if strings.Contains(message, "start of value") || strings.Contains(message, "expected newline") {
 		hint = "strings, sizes and durations are written in quotes"
 	}
-	return at.problem("", "", message, hint)
+	return at.problem("", "", printable(message), hint)
 }
 
 // subslice is the offset of part in whole, whose memory it shares, or the end.
