@@ -49,44 +49,15 @@ var (
 	fromNet    = regexp.MustCompile(`(?i)<(script|link|img|image|use|iframe|source|video|object|embed)\b[^>]*?(src|href|data)\s*=|url\(\s*["']?(https?:)?//`)
 	drawing    = regexp.MustCompile(`(?s)<svg.*?</svg>`)
 	anchors    = regexp.MustCompile(`href="#([^"]*)"`)
+	classNames = regexp.MustCompile(`class="([^"]*)"`)
 	ids        = regexp.MustCompile(`\sid="([^"]*)"`)
 )
 
 // check holds a rendered folder to what is true of every report.
 func check(t *testing.T, dir string) {
 	t.Helper()
-	text := read(t, dir, "report.html")
-	for _, name := range []string{"report.html", "summary.md", "junit.xml", "summary.json"} {
-		if m := notNumbers.FindString(read(t, dir, name)); m != "" {
-			t.Errorf("%s shows %q", name, m)
-		}
-	}
-	if m := fromNet.FindString(text); m != "" {
-		t.Errorf("the page loads from the network: %q", m)
-	}
-	if strings.Contains(text, "<script") || strings.Contains(text, "ZgotmplZ") {
-		t.Error("the page has a script, or a value that the template refused")
-	}
-	seen := map[string]bool{}
-	for _, m := range ids.FindAllStringSubmatch(text, -1) {
-		if seen[m[1]] {
-			t.Errorf("the id %q is there twice", m[1])
-		}
-		seen[m[1]] = true
-	}
-	for _, m := range anchors.FindAllStringSubmatch(text, -1) {
-		if !seen[m[1]] {
-			t.Errorf("the link #%s leads nowhere", m[1])
-		}
-	}
-	for _, s := range drawing.FindAllString(text, -1) {
-		if err := wellFormed(s); err != nil {
-			t.Errorf("an SVG is not well-formed: %v", err)
-		}
-		if !strings.Contains(s, `aria-label="`) {
-			t.Error("an SVG has no description")
-		}
-	}
+	checkTexts(t, dir, "report.html", "summary.md", "junit.xml", "summary.json")
+	checkPage(t, dir, "report.html")
 	if err := wellFormed(read(t, dir, "junit.xml")); err != nil {
 		t.Errorf("junit.xml: %v", err)
 	}
@@ -94,9 +65,83 @@ func check(t *testing.T, dir string) {
 	if err := json.Unmarshal([]byte(read(t, dir, "summary.json")), &s); err != nil {
 		t.Errorf("summary.json: %v", err)
 	}
-	pngs, _ := filepath.Glob(filepath.Join(dir, "plots", "*.png"))
-	if len(pngs) == 0 {
-		t.Error("no PNG")
+	checkPNGs(t, dir)
+}
+
+// checkTexts looks for numbers that are none.
+func checkTexts(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if m := notNumbers.FindString(read(t, dir, name)); m != "" {
+			t.Errorf("%s shows %q", name, m)
+		}
+	}
+}
+
+// checkPage holds a page to what is true of every page.
+func checkPage(t *testing.T, dir, name string) {
+	t.Helper()
+	text := read(t, dir, name)
+	if m := fromNet.FindString(text); m != "" {
+		t.Errorf("%s loads from the network: %q", name, m)
+	}
+	if strings.Contains(text, "<script") || strings.Contains(text, "ZgotmplZ") {
+		t.Errorf("%s has a script, or a value that the template refused", name)
+	}
+	seen := map[string]bool{}
+	for _, m := range ids.FindAllStringSubmatch(text, -1) {
+		if seen[m[1]] {
+			t.Errorf("%s: the id %q is there twice", name, m[1])
+		}
+		seen[m[1]] = true
+	}
+	for _, m := range anchors.FindAllStringSubmatch(text, -1) {
+		if !seen[m[1]] {
+			t.Errorf("%s: the link #%s leads nowhere", name, m[1])
+		}
+	}
+	for _, s := range drawing.FindAllString(text, -1) {
+		if err := wellFormed(s); err != nil {
+			t.Errorf("%s: an SVG is not well-formed: %v", name, err)
+		}
+		if !strings.Contains(s, `aria-label="`) || !strings.Contains(s, "<desc>") {
+			t.Errorf("%s: an SVG has no name or no description", name)
+		}
+	}
+	for _, class := range classes(text) {
+		if !styled(t, class) {
+			t.Errorf("%s: the style sheet does not know the class %q of a chart", name, class)
+		}
+	}
+}
+
+// classes are those of the elements of all drawings.
+func classes(text string) []string {
+	var out []string
+	for _, s := range drawing.FindAllString(text, -1) {
+		for _, m := range classNames.FindAllStringSubmatch(s, -1) {
+			out = append(out, strings.Fields(m[1])...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// styled tells whether the style sheet names a class. Those of plain text need
+// no rule of their own.
+func styled(t *testing.T, class string) bool {
+	b, err := files.ReadFile("style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Contains([]string{"chart", "lab", "val", "marktext"}, class) || bytes.Contains(b, []byte(".chart ."+class+" ")) || bytes.Contains(b, []byte(".chart ."+class+","))
+}
+
+func checkPNGs(t *testing.T, dir string) {
+	t.Helper()
+	pngs, err := filepath.Glob(filepath.Join(dir, "plots", "*.png"))
+	if err != nil || len(pngs) == 0 {
+		t.Errorf("no PNG: %v", err)
 	}
 	for _, p := range pngs {
 		b, err := os.ReadFile(p)
@@ -279,7 +324,7 @@ func TestOddRuns(t *testing.T) {
 				return way{1, 3, 2}
 			}
 		}, []string{"0 s after the rescale", "no option 3.0 s"}},
-		{"equal samples", func(f *fixture) { f.blocks = 8; f.shape = func(string, int) way { return way{0.5, 2, 1} } }, []string{"[2.00 – 2.00]", "same"}},
+		{"equal samples", func(f *fixture) { f.blocks = 8; f.shape = func(string, int) way { return way{0.5, 2, 1} } }, []string{"all equal, no spread", "same"}},
 		{"later faults", func(f *fixture) { f.steps = []string{"up", "down", "up#2"} }, []string{"Medians after the rescale (step down)", "metrics down.*", "down.time_to_running_s", "up#2.time_to_first_checkpoint_s", "down: drained"}},
 		{"no fault", func(f *fixture) { f.steps = nil; f.primary = "throughput_records_per_s" }, []string{"throughput"}},
 		{"primary is never measured", func(f *fixture) { f.primary = "makespan_s" }, []string{"No trial has the metric makespan_s"}},

@@ -142,6 +142,11 @@ func (w *workloadView) medianCell(i int, metric string) cell {
 	switch {
 	case s.CILow != nil && s.CIHigh != nil:
 		out.Sub = "[" + chart.Number(*s.CILow, s.Unit) + " – " + chart.Number(*s.CIHigh, s.Unit) + "]"
+		if s.Min == s.Max {
+			out.Sub = "all equal, no spread"
+		}
+	case s.N > 1 && s.Min == s.Max:
+		out.Sub = "all equal, no spread"
 	case s.N > 1:
 		out.Sub = chart.Number(s.Min, s.Unit) + " … " + chart.Number(s.Max, s.Unit)
 	default:
