@@ -147,21 +147,23 @@ func medianWeights(n int) []weight {
 }
 
 // middleWeights: the middle point of a resample is at most the i-th of the
-// sample if at least half of the draws are.
+// sample if at least half of the draws are. Of an even number the two middle
+// ones share the weight.
 func middleWeights(n int) []weight {
+	below := func(i int) float64 {
+		p := float64(i) / float64(n)
+		return (binomialTail(n, (n+1)/2, p) + binomialTail(n, n/2+1, p)) / 2
+	}
 	out := make([]weight, n)
-	for i := range (n + 1) / 2 {
-		p := binomialTail(n, (n+1)/2, float64(i+1)/float64(n)) - binomialTail(n, (n+1)/2, float64(i)/float64(n))
-		out[i], out[n-1-i] = weight{i, i, p}, weight{n - 1 - i, n - 1 - i, p}
-	}
-	if n%2 == 0 {
-		return out
-	}
 	rest := 1.0
 	for i := range n / 2 {
-		rest -= 2 * out[i].p
+		p := below(i+1) - below(i)
+		out[i], out[n-1-i] = weight{i, i, p}, weight{n - 1 - i, n - 1 - i, p}
+		rest -= 2 * p
 	}
-	out[n/2].p = rest
+	if n%2 == 1 {
+		out[n/2] = weight{n / 2, n / 2, rest}
+	}
 	return out
 }
 

@@ -46,7 +46,8 @@ func FlipSigns(samples []float64, seed uint64) (SignFlip, bool) {
 	slack := rounding * max(total, math.SmallestNonzeroFloat64)
 	var p SignFlip
 	if len(samples) <= exactFlips {
-		p.Greater, p.Less = allSigns(sizes, sum-slack), allSigns(sizes, -sum-slack)
+		shares := allSigns(sizes, sum-slack, -sum-slack) // all signs are as many as their opposites
+		p.Greater, p.Less = shares[0], shares[1]
 	} else {
 		p.Greater, p.Less = someSigns(sizes, sum, slack, newRand(seed))
 	}
@@ -54,19 +55,23 @@ func FlipSigns(samples []float64, seed uint64) (SignFlip, bool) {
 	return p, true
 }
 
-// allSigns is the share of the signs that give the sizes a sum of at least
-// bound: each half's sums in order, then pairs of them.
-func allSigns(sizes []float64, bound float64) float64 {
+// allSigns are the shares of the signs that give the sizes a sum of at least
+// each bound: the sums of each half in order, then pairs of them.
+func allSigns(sizes []float64, bounds ...float64) []float64 {
 	half := len(sizes) / 2
 	low, high := signedSums(sizes[:half]), signedSums(sizes[half:])
-	count, from := 0, len(high)
-	for _, s := range low {
-		for from > 0 && s+high[from-1] >= bound {
-			from--
+	shares := make([]float64, len(bounds))
+	for k, bound := range bounds {
+		count, from := 0, len(high)
+		for _, s := range low {
+			for from > 0 && s+high[from-1] >= bound {
+				from--
+			}
+			count += len(high) - from
 		}
-		count += len(high) - from
+		shares[k] = float64(count) / (float64(len(low)) * float64(len(high)))
 	}
-	return float64(count) / (float64(len(low)) * float64(len(high)))
+	return shares
 }
 
 // signedSums are all sums of the sizes with either sign, ascending.

@@ -7,8 +7,12 @@ import (
 	"benchrun/reports/stats"
 )
 
-// Summarize computes the summary of a run.
-func Summarize(l *result.Loaded) *result.Summary {
+// Summarize computes the summary of a run with the default thresholds.
+func Summarize(l *result.Loaded) *result.Summary { return SummarizeWith(l, nil) }
+
+// SummarizeWith computes the summary of a run. Where thresholds are given, the
+// verdicts of pairs rest on them.
+func SummarizeWith(l *result.Loaded, thresholds Thresholds) *result.Summary {
 	s := &result.Summary{Schema: result.Schema, Run: l.Run.Run, Workloads: map[string]result.WorkloadSummary{}}
 	columns := Columns(l)
 	for _, w := range l.Run.Workloads {
@@ -18,12 +22,12 @@ func Summarize(l *result.Loaded) *result.Summary {
 				own = append(own, c)
 			}
 		}
-		s.Workloads[w.Name] = summarize(&l.Run, w.Name, own)
+		s.Workloads[w.Name] = summarize(&l.Run, w.Name, own, thresholds)
 	}
 	return s
 }
 
-func summarize(run *result.Run, workload string, columns []Column) result.WorkloadSummary {
+func summarize(run *result.Run, workload string, columns []Column, thresholds Thresholds) result.WorkloadSummary {
 	out := result.WorkloadSummary{Cells: map[string]result.CellSummary{}}
 	metrics := Metrics(columns)
 	for i := range columns {
@@ -42,7 +46,7 @@ func summarize(run *result.Run, workload string, columns []Column) result.Worklo
 		c := &columns[i]
 		if c.Cell != reference {
 			if ref := find(columns, reference, c.Build); ref != nil {
-				put(&out.Pairs, c.Name, pairs(run, c, ref, metrics))
+				put(&out.Pairs, c.Name, pairs(run, c, ref, metrics, thresholds))
 			}
 		}
 		if c.Build != builds[0] {
@@ -51,7 +55,7 @@ func summarize(run *result.Run, workload string, columns []Column) result.Worklo
 				if len(builds) > 2 {
 					name = c.Name
 				}
-				put(&out.BuildPairs, name, pairs(run, c, base, metrics))
+				put(&out.BuildPairs, name, pairs(run, c, base, metrics, thresholds))
 			}
 		}
 	}
@@ -90,7 +94,7 @@ func stat(d stats.Description, c *Column, m result.Metric) result.Stat {
 
 // pairs compares a column with its reference, metric by metric. Metrics that
 // no block has in both are left out.
-func pairs(run *result.Run, c, ref *Column, metrics []string) map[string]result.Pair {
+func pairs(run *result.Run, c, ref *Column, metrics []string, thresholds Thresholds) map[string]result.Pair {
 	out := map[string]result.Pair{}
 	for _, m := range metrics {
 		a, b := Pair(c, ref, m)
@@ -98,7 +102,7 @@ func pairs(run *result.Run, c, ref *Column, metrics []string) map[string]result.
 			continue
 		}
 		d := describe(m)
-		x := Compare(a, b, d.Better, DefaultBand(d), min(c.Planned, ref.Planned), seed(run.Seed, c.Workload, c.Name, ref.Name, m))
+		x := Compare(a, b, d.Better, threshold(thresholds, c.Workload, m, d).Band, min(c.Planned, ref.Planned), seed(run.Seed, c.Workload, c.Name, ref.Name, m))
 		p := result.Pair{N: x.N, Verdict: string(x.Verdict)}
 		if x.Ratio != nil {
 			p.Ratio = &x.Ratio.Ratio
