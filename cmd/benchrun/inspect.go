@@ -176,7 +176,7 @@ func (a *app) list(args []string, asJSON bool) error {
 		entries = operatorEntries()
 	case "options":
 		for _, i := range options.All() {
-			entries = append(entries, entry{i.Key, i.Help, map[string]any{"type": i.Type, "default": i.Canonical(i.Default), "short": i.Short, "aliases": i.Aliases, "requires": i.Requires},
+			entries = append(entries, entry{i.Key, i.Help + laterText(i.Later), map[string]any{"type": i.Type, "default": i.Canonical(i.Default), "short": i.Short, "aliases": i.Aliases, "requires": i.Requires, "later": i.Later},
 				fmt.Sprintf("%s\t%s", i.Type, i.DefaultText())})
 		}
 	case "metrics":
