@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"benchrun/harness/result"
 )
 
 const (
@@ -106,32 +105,55 @@ func pilot(work, tree, base string, clean []byte, wait time.Duration, repeats in
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(tree, dir)
 	}
-	l, err := result.Load(dir)
+	ratios, bases, err := pairs(dir)
 	if err != nil {
 		return 0, 0, err
-	}
-	metric := l.Run.Workloads[0].Primary
-	blocks := map[int]map[string]float64{}
-	var bases, ratios []float64
-	for _, t := range l.Trials {
-		v, ok := t.Metrics[metric]
-		if t.Warmup || !ok {
-			continue
-		}
-		if blocks[t.Block] == nil {
-			blocks[t.Block] = map[string]float64{}
-		}
-		blocks[t.Block][t.Build] = v
-	}
-	for _, b := range blocks {
-		if b["base"] > 0 && b["slowed"] > 0 {
-			bases, ratios = append(bases, b["base"]), append(ratios, b["slowed"]/b["base"])
-		}
 	}
 	if len(ratios) == 0 {
 		return 0, 0, errors.New("the pilot has no pair")
 	}
 	return middle(ratios), middle(bases), nil
+}
+
+// pairs reads the primary metric of a run's blocks: slowed to base, and base.
+func pairs(dir string) (ratios, bases []float64, err error) {
+	var about struct {
+		Workloads []struct{ Primary string }
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &about)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	if b, err = os.ReadFile(filepath.Join(dir, "trials.jsonl")); err != nil {
+		return nil, nil, err
+	}
+	blocks := map[int]map[string]float64{}
+	for line := range strings.Lines(string(b)) {
+		var t struct {
+			Build   string
+			Block   int
+			Warmup  bool
+			Metrics map[string]float64
+		}
+		if err := json.Unmarshal([]byte(line), &t); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		if v, ok := t.Metrics[about.Workloads[0].Primary]; ok && !t.Warmup {
+			if blocks[t.Block] == nil {
+				blocks[t.Block] = map[string]float64{}
+			}
+			blocks[t.Block][t.Build] = v
+		}
+	}
+	for _, b := range blocks {
+		if b["base"] > 0 && b["slowed"] > 0 {
+			ratios, bases = append(ratios, b["slowed"]/b["base"]), append(bases, b["base"])
+		}
+	}
+	return ratios, bases, nil
 }
 
 func middle(xs []float64) float64 {
