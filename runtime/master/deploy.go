@@ -62,6 +62,9 @@ func (m *Master) stopToken(scheduler uint64) uint64 {
 func (m *Master) deploy(x scheduling.Deploy) {
 	p := m.prepared[x.Execution]
 	delete(m.prepared, x.Execution)
+	if x.Global {
+		clear(m.prepared) // executions that others took the place of
+	}
 	if p == nil {
 		m.schedule(scheduling.GlobalFailure{Err: fmt.Errorf("execution %d was not prepared", x.Execution)})
 		return

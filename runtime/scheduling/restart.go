@@ -39,6 +39,18 @@ type RestartConfig struct {
 	Jitter         float64       // share of the delay by which it varies, 0 to 1
 }
 
+// Strategy decides about the restarts of a job.
+type Strategy struct{ s strategy }
+
+// NewStrategy makes a strategy to which nothing has happened.
+func NewStrategy(c RestartConfig, seed uint64) *Strategy { return &Strategy{newStrategy(c, seed)} }
+
+// Failed is told of a failure and says how long to wait before the restart, or
+// that there is none and why.
+func (s *Strategy) Failed(now time.Duration) (delay time.Duration, refused string) {
+	return s.s.failed(now)
+}
+
 // strategy decides about restarts.
 type strategy interface {
 	// failed is told of a failure and says how long to wait before the restart,

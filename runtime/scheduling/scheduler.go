@@ -260,6 +260,12 @@ func (s *Scheduler) prepared(e Prepared) {
 		s.fail(failure{err: fmt.Errorf("prepare execution %d: %w", e.Execution, e.Err), fatal: e.Fatal, global: true})
 		return
 	}
+	if now := s.fit(); now != nil && !maps.Equal(now, p.parallelism) {
+		// Slots came back, or another wish came, while the checkpoint was loaded:
+		// to deploy what is prepared would mean to restart at once.
+		s.prepare(now)
+		return
+	}
 	s.parallelism, s.slots = p.parallelism, p.slots
 	s.enter(Executing)
 	s.setStatus(StatusRunning, nil)
