@@ -6,7 +6,7 @@ SHELL       := /bin/bash
 
 GO       ?= go
 # Packages whose goroutines share data: run under the race detector.
-RACE     := $(addprefix ./runtime/,buffer exchange inflight task worker master cluster control timeline failpoint storage) ./harness/trial
+RACE     := $(addprefix ./runtime/,buffer exchange shuffle inflight task worker master cluster control timeline failpoint storage) ./harness/trial
 # Contended runs of the multi-rescale trial in `make soak`.
 SOAK     ?= 300
 # How long each fuzz target runs in `make fuzz`.

@@ -27,7 +27,7 @@ const module = "benchrun"
 var floors = map[string]int{
 	"options": 0, "timeline": 0, "failpoint": 0,
 	"record": 1, "buffer": 1, "storage": 1, "graph": 1,
-	"exchange": 2, "state": 2, "snapshot": 2,
+	"exchange": 2, "shuffle": 2, "state": 2, "snapshot": 2,
 	"inflight": 3, "operator": 3, "source": 3,
 	"task": 4, "checkpoint": 4, "scheduling": 4, "joblog": 4,
 	"control": 5, "worker": 5, "master": 5,
@@ -37,11 +37,12 @@ var floors = map[string]int{
 // neighbours are the imports inside a floor. A new one is a decision: it goes
 // into this list and into ARCHITECTURE.md.
 var neighbours = map[string][]string{
-	"buffer": {"record"},   // a queued buffer knows the kind of element it carries
-	"graph":  {"record"},   // edges are keyed by record key groups
-	"source": {"operator"}, // readers emit into the first operator of a chain
-	"worker": {"control"},  // the worker's side of the transport
-	"master": {"control"},  // the master's side of the transport
+	"buffer":  {"record"},   // a queued buffer knows the kind of element it carries
+	"graph":   {"record"},   // edges are keyed by record key groups
+	"shuffle": {"exchange"}, // what blocks is served over the same wire and gates
+	"source":  {"operator"}, // readers emit into the first operator of a chain
+	"worker":  {"control"},  // the worker's side of the transport
+	"master":  {"control"},  // the master's side of the transport
 }
 
 // leaves are the only packages of ours, at any depth, that a package needs.
@@ -84,6 +85,8 @@ var rooms = map[string]string{
 	"github.com/bmatcuk/doublestar/":    "workloads/catalog",
 	"github.com/cockroachdb/pebble":     "runtime/state/lsm",
 	"github.com/minio/minio-go/":        "runtime/storage/s3",
+	"github.com/klauspost/compress/":    "runtime/shuffle",
+	"github.com/pierrec/lz4/":           "runtime/shuffle",
 	"github.com/cockroachdb/datadriven": "tests only",
 	"pgregory.net/rapid":                "tests only",
 	"github.com/chromedp/":              "tests only",

@@ -76,7 +76,7 @@ func (f sourceFeed) poll(allowData, priorityOnly bool) (buffer.Buffer, polled) {
 		return buffer.Buffer{}, polled{}
 	}
 	b, r := f.s.Poll(allowData)
-	return b, polled{ok: r.OK, more: r.More, backlog: r.Backlog, err: r.Err}
+	return b, polled{ok: r.OK, more: r.More && r.Err == nil, backlog: r.Backlog, err: r.Err}
 }
 
 func (f sourceFeed) resume() {}

@@ -1,0 +1,131 @@
+package shuffle
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// Codec says how the blocks of a data file are compressed.
+type Codec uint8
+
+// Codecs. Their numbers are part of the format.
+const (
+	None Codec = iota
+	LZ4
+	Zstd
+)
+
+var codecNames = [...]string{"none", "lz4", "zstd"}
+
+func (c Codec) String() string {
+	if int(c) < len(codecNames) {
+		return codecNames[c]
+	}
+	return fmt.Sprintf("codec-%d", uint8(c))
+}
+
+// ParseCodec finds a codec by its name.
+func ParseCodec(name string) (Codec, error) {
+	for i, n := range codecNames {
+		if n == name {
+			return Codec(i), nil
+		}
+	}
+	return None, fmt.Errorf("shuffle: unknown compression %q; known are none, lz4 and zstd: %w", name, fs.ErrInvalid)
+}
+
+// encoder compresses blocks for one writer.
+type encoder struct {
+	codec Codec
+	lz4   lz4.Compressor
+	zstd  *zstd.Encoder
+	buf   []byte
+}
+
+func newEncoder(c Codec) (*encoder, error) {
+	e := &encoder{codec: c}
+	var err error
+	switch c {
+	case None, LZ4:
+	case Zstd:
+		e.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false))
+	default:
+		err = fmt.Errorf("shuffle: unknown compression %v: %w", c, fs.ErrInvalid)
+	}
+	return e, err
+}
+
+// encode compresses into dst, which is as long as src. 0: not worth it.
+func (e *encoder) encode(dst, src []byte) (int, error) {
+	switch e.codec {
+	case LZ4:
+		n, err := e.lz4.CompressBlock(src, dst)
+		if errors.Is(err, lz4.ErrInvalidSourceShortBuffer) || n >= len(src) {
+			return 0, nil
+		}
+		return n, err
+	case Zstd:
+		e.buf = e.zstd.EncodeAll(src, e.buf[:0]) // it may need more room on the way
+		if len(e.buf) >= len(src) {
+			return 0, nil
+		}
+		return copy(dst, e.buf), nil
+	}
+	return 0, nil
+}
+
+func (e *encoder) close() {
+	if e.zstd != nil {
+		e.zstd.Close()
+	}
+}
+
+// decoder undoes encode for one reading goroutine.
+type decoder struct {
+	zstd *zstd.Decoder
+	buf  []byte
+}
+
+// decode fills dst, whose length is that of the raw block.
+func (d *decoder) decode(c Codec, dst, src []byte) error {
+	n := 0
+	switch c {
+	case LZ4:
+		var err error
+		if n, err = lz4.UncompressBlock(src, dst); err != nil {
+			return err
+		}
+	case Zstd:
+		if d.zstd == nil {
+			var err error
+			d.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(8<<20), zstd.WithDecoderLowmem(true))
+			if err != nil {
+				return err
+			}
+		}
+		var err error
+		if d.buf, err = d.zstd.DecodeAll(src, d.buf[:0]); err != nil {
+			return err
+		}
+		if n = len(d.buf); n == len(dst) {
+			copy(dst, d.buf)
+		}
+	default:
+		return fmt.Errorf("compressed block in a file with compression %v", c)
+	}
+	if n != len(dst) {
+		return fmt.Errorf("block has %d bytes, its head says %d", n, len(dst))
+	}
+	return nil
+}
+
+func (d *decoder) close() {
+	if d.zstd != nil {
+		d.zstd.Close()
+	}
+}
