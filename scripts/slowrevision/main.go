@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +20,15 @@ const (
 	workload = "nightly-rescale"
 	config   = "configs/nightly/10-rescale.toml"
 	cell     = "R=true,D=false" // the path "downstream"
-	guess    = 300 * time.Millisecond
+	guess    = 450 * time.Millisecond
+
+	rounds    = 6
+	tolerance = 0.03 // of the rise
 )
 
 func main() {
 	rise := flag.Float64("rise", 25, "by how many percent the primary metric is to rise")
-	repeats := flag.Int("repeats", 5, "blocks of the pilot")
+	repeats := flag.Int("repeats", 6, "blocks of the pilot")
 	flag.Parse()
 	revision, err := slow(*rise/100, *repeats)
 	if err != nil {
@@ -53,16 +57,10 @@ func slow(rise float64, repeats int) (string, error) {
 	if _, err := run(tree, "go", "build", "-o", base, "./cmd/benchrun"); err != nil {
 		return "", err
 	}
-	ratio, median, err := pilot(work, tree, base, clean, guess, repeats)
+	wait, err := size(work, tree, base, clean, rise, repeats)
 	if err != nil {
 		return "", err
 	}
-	effect := median * (ratio - 1) / guess.Seconds()
-	if effect < 0.3 || effect > 3 {
-		return "", fmt.Errorf("a wait of %s changed %.3f s by the factor %.3f: it does not act as it should", guess, median, ratio)
-	}
-	wait := time.Duration(rise * median / effect * float64(time.Second)).Round(time.Millisecond)
-	fmt.Fprintf(os.Stderr, "%s %s is %.3f s; a wait of %s raises it by %.0f %%\n", workload, cell, median, wait, 100*rise)
 	if err := plant(tree, clean, wait); err != nil {
 		return "", err
 	}
@@ -71,6 +69,28 @@ func slow(rise float64, repeats int) (string, error) {
 		return "", err
 	}
 	return run(tree, "git", "rev-parse", "HEAD")
+}
+
+// size finds the wait that raises the metric by the share: it measures, corrects
+// and measures again until the rise is right.
+func size(work, tree, base string, clean []byte, rise float64, repeats int) (time.Duration, error) {
+	wait := guess
+	for range rounds {
+		ratio, median, err := pilot(work, tree, base, clean, wait, repeats)
+		if err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(os.Stderr, "%s %s: %.3f s; a wait of %s raises it by %.0f %%\n", workload, cell, median, wait, 100*(ratio-1))
+		if math.Abs(ratio-1-rise) <= tolerance {
+			return wait, nil
+		}
+		correction := 3.0
+		if ratio > 1 {
+			correction = min(max(rise/(ratio-1), 1/correction), correction)
+		}
+		wait = time.Duration(float64(wait) * correction).Round(time.Millisecond)
+	}
+	return 0, fmt.Errorf("no wait was found that raises the metric by %.0f %%: the machine is too busy, or the wait does not act as it should", 100*rise)
 }
 
 // plant writes the wait into the source.
