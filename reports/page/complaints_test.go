@@ -113,8 +113,19 @@ func TestB24BrokenLimitIsSaidEverywhere(t *testing.T) {
 			t.Errorf("%s: %d broken, %d kept; want one of each", name, strings.Count(s, "✗ broken"), strings.Count(s, "✓ kept"))
 		}
 	}
-	if s := suites(t, []byte(read(t, dir, "junit.xml"))); s.Failures != 1 || s.Errors != 0 {
+	for line := range strings.Lines(read(t, dir, "summary.md")) {
+		if strings.Contains(line, "✗ broken") && !strings.HasPrefix(line, "| no option |") || strings.Contains(line, "✓ kept") && !strings.HasPrefix(line, "| R+D |") {
+			t.Errorf("the wrong cell: %s", line)
+		}
+	}
+	s := suites(t, []byte(read(t, dir, "junit.xml")))
+	if s.Failures != 1 || s.Errors != 0 {
 		t.Errorf("junit.xml: %d failures, %d errors; want 1, 0", s.Failures, s.Errors)
+	}
+	for _, c := range s.Suites[0].Cases {
+		if c.Failure != nil && !strings.HasPrefix(c.Name, "R=false,") {
+			t.Errorf("junit.xml: the wrong case fails: %s", c.Name)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -195,6 +196,11 @@ func TestTrendPages(t *testing.T) {
 		if !strings.Contains(page, w) {
 			t.Errorf("the page does not say %q", w)
 		}
+	}
+	change := regexp.MustCompile(`class="chslower" d="M([0-9.]+) `).FindStringSubmatch(page)
+	dot := regexp.MustCompile(`class="dot" cx="([0-9.]+)"[^>]*><title>2026-03-07:`).FindStringSubmatch(page)
+	if change == nil || dot == nil || change[1] != dot[1] {
+		t.Errorf("the change is drawn at %v, its night at %v", change, dot)
 	}
 	if md := read(t, dir, "trend.md"); !strings.Contains(md, "| 2026-03-07 | quickstart, R+D, first checkpoint | +20 % |") {
 		t.Errorf("trend.md does not name the change:\n%s", md)
