@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +78,15 @@ func TestKillMasterProcess(t *testing.T) {
 			c, log := setup{workers: 2, slots: 4, dir: dir, options: unaligned("50 ms", opts)}.processes(t, backlogged(5))
 			_, at := await(t, log, 0, "in-flight data", inFlight(50_000))
 			for i := range 2 {
+				broken := filepath.Join(dir, "checkpoints", "chk-500")
+				if i == 1 { // begun and never completed
+					if err := os.MkdirAll(broken, 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(filepath.Join(broken, "state"), []byte("x"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
 				var t0 time.Duration
 				if err := c.KillMaster(50*time.Millisecond, func() { t0 = log.Now() }); err != nil {
 					t.Fatal(err)
@@ -89,6 +100,12 @@ func TestKillMasterProcess(t *testing.T) {
 				t.Logf("kill %d: elected after %v, restored checkpoint %d, first one %d after %v", i, elected.T-t0, assigned.Checkpoint, done.Checkpoint, done.T-t0)
 				if assigned.Checkpoint < 1 || done.Checkpoint <= assigned.Checkpoint {
 					t.Errorf("restored checkpoint %d, then completed %d", assigned.Checkpoint, done.Checkpoint)
+				}
+				if i == 1 && done.Checkpoint <= 500 {
+					t.Errorf("checkpoint %d was begun after 500", done.Checkpoint)
+				}
+				if _, err := os.Stat(broken); err == nil {
+					t.Error("a broken checkpoint is still there")
 				}
 				at = i3
 			}

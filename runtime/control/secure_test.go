@@ -105,6 +105,8 @@ func TestStrangerIsNotAccepted(t *testing.T) {
 		"another version":  append([]byte(secureMagic), append([]byte{protocol + 1}, make([]byte, 100)...)...),
 		"a hello and rubbish": append(append([]byte{}, hello...),
 			bytes.Repeat([]byte{9}, 64)...),
+		"the right build, no proof": append(append(append([]byte{}, hello...),
+			bytes.Repeat([]byte{9}, 32)...), n.build[:]...),
 		"its own hello back": append(append([]byte{}, hello...), hello...),
 	} {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -130,6 +132,38 @@ func TestStrangerIsNotAccepted(t *testing.T) {
 	for c := range accepted {
 		t.Errorf("%v was accepted", c.RemoteAddr())
 		c.Close()
+	}
+}
+
+// An acceptor that does not know the secret is left before it has seen a proof
+// that it could pass on. Fails if dial does not check the acceptor's.
+func TestImpostorGetsNoProof(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got := make(chan int64, 1)
+	n := Secure(exchange.Loopback{}, NewSecret(), "b").(*secured)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			close(got)
+			return
+		}
+		defer c.Close()
+		io.CopyN(io.Discard, c, int64(helloSize))
+		c.Write(append(n.hello(), make([]byte, 32)...))
+		rest, _ := io.Copy(io.Discard, c)
+		got <- rest
+	}()
+	_, err = n.Dial(l.Addr().String())
+	var h *HandshakeError
+	if !errors.As(err, &h) || h.Refusal != BadSecret {
+		t.Errorf("error %v", err)
+	}
+	if rest := <-got; rest != 0 {
+		t.Errorf("the impostor got %d bytes more", rest)
 	}
 }
 

@@ -108,6 +108,11 @@ func (m *master) declines() (ids []int64) {
 // something else.
 func start(t *testing.T, greet func(c net.Conn) *master) (*Worker, *master, Config, error) {
 	t.Helper()
+	return startWith(t, greet, nil)
+}
+
+func startWith(t *testing.T, greet func(c net.Conn) *master, change func(*Config)) (*Worker, *master, Config, error) {
+	t.Helper()
 	network := &pipes{}
 	l, _ := network.Listen()
 	masters := make(chan *master, 1)
@@ -123,6 +128,9 @@ func start(t *testing.T, greet func(c net.Conn) *master) (*Worker, *master, Conf
 		Name: "w", Master: l.Addr().String(), Slots: 2, Memory: 1 << 20, Segment: 1 << 10, Checkpoints: storage.OpenMemory(t.Name()),
 		Dir: filepath.Join(t.TempDir(), "w"), Timeline: timeline.New(), Origin: time.Now(), Transport: network,
 		Heartbeat: 100 * time.Millisecond, Tick: 10 * time.Millisecond, PerFile: 5,
+	}
+	if change != nil {
+		change(&cfg)
 	}
 	w, err := Start(cfg)
 	l.Close()
