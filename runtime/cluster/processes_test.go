@@ -130,9 +130,13 @@ func checkTimeline(t *testing.T, log *timeline.Log) {
 		case timeline.TaskState:
 			if e.State == "DEPLOYING" {
 				if e.Attempt < attempts[e.Vertex] {
-					t.Errorf("attempt %d of %s after attempt %d", e.Attempt, e.Vertex, attempts[e.Vertex])
+					t.Errorf("attempt %d of %s, where %d is the least", e.Attempt, e.Vertex, attempts[e.Vertex])
 				}
 				attempts[e.Vertex] = e.Attempt
+			}
+		case timeline.MasterElected:
+			for v := range attempts {
+				attempts[v]++
 			}
 		}
 	}
