@@ -31,6 +31,7 @@ func Decide(head *result.Loaded, base func(workload string) *result.Loaded, rule
 	} else {
 		g.runs(base)
 	}
+	g.coverage()
 	g.judge()
 	g.controls()
 	g.conclude()
@@ -293,7 +294,7 @@ func threshold(find Thresholds, workload, metric string, m result.Metric) Thresh
 func (g *gate) absent(x duel) {
 	for i := range x.head.Trials {
 		t := &x.head.Trials[i]
-		if _, ok := t.Value(x.primary); !ok && t.Outcome == result.OK {
+		if _, ok := sample(t, x.primary); !ok && t.Outcome == result.OK {
 			g.say(result.ExitFailed, "trial %s (%s %s block %d): the primary metric %s is absent", t.Trial, t.Workload, x.name, t.Block, x.primary)
 		}
 	}

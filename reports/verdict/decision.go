@@ -28,8 +28,7 @@ type Rules struct {
 	Screen     bool       // the first of two looks: lenient, its alarms are run again
 	Confirmed  bool       // the second look: old and new blocks of what alarmed, pooled
 	Offset     float64    // between runs of different times, 0.1: ten percent; 0: DefaultOffset
-	// Alarmed are the cells that the first look alarmed on, for the second.
-	// Empty: those with more blocks than the others of their workload.
+	// Alarmed are the cells that the first look alarmed on, for the second to clear.
 	Alarmed []result.Cell
 }
 

@@ -70,10 +70,8 @@ func pairUp(head, base *Column, metric string) pairing {
 	count := func(c *Column, other map[int]bool) int {
 		n := 0
 		for i := range c.Trials {
-			if t := &c.Trials[i]; t.Outcome == result.OK && other[t.Block] {
-				if _, ok := t.Value(metric); ok {
-					n++
-				}
+			if _, ok := sample(&c.Trials[i], metric); ok && other[c.Trials[i].Block] {
+				n++
 			}
 		}
 		return n

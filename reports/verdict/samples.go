@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -108,13 +109,21 @@ func Reference(r *result.Run, workload string) string {
 func (c *Column) Samples(metric string) []float64 {
 	var xs []float64
 	for i := range c.Trials {
-		if t := &c.Trials[i]; t.Outcome == result.OK {
-			if v, ok := t.Value(metric); ok {
-				xs = append(xs, v)
-			}
+		if v, ok := sample(&c.Trials[i], metric); ok {
+			xs = append(xs, v)
 		}
 	}
 	return xs
+}
+
+// sample is the value of a metric in a trial that is ok. What is no number is
+// missing.
+func sample(t *result.Trial, metric string) (float64, bool) {
+	if t.Outcome != result.OK {
+		return 0, false
+	}
+	v, ok := t.Value(metric)
+	return v, ok && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
 // Metrics lists the metrics that columns have samples of, in the order of
@@ -166,19 +175,13 @@ func Metrics(columns []Column) []string {
 func Pair(a, b *Column, metric string) (as, bs []float64) {
 	other := map[int]float64{}
 	for i := range b.Trials {
-		if t := &b.Trials[i]; t.Outcome == result.OK {
-			if v, ok := t.Value(metric); ok {
-				other[t.Block] = v
-			}
+		if v, ok := sample(&b.Trials[i], metric); ok {
+			other[b.Trials[i].Block] = v
 		}
 	}
 	for i := range a.Trials {
-		t := &a.Trials[i]
-		if t.Outcome != result.OK {
-			continue
-		}
-		v, ok := t.Value(metric)
-		w, both := other[t.Block]
+		v, ok := sample(&a.Trials[i], metric)
+		w, both := other[a.Trials[i].Block]
 		if ok && both {
 			as, bs = append(as, v), append(bs, w)
 		}
