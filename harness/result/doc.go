@@ -14,6 +14,17 @@
 // writer at a time. Load reads a folder without a lock, also while it is being
 // written: a last line without its end is skipped with a warning.
 //
+// Load is strict about what it cannot know and mild about what it can leave
+// out. No run.json of a run, or one of a newer version, is an error (ErrNoRun,
+// ErrSchema). A line that no writer leaves (no number, a negative or impossible
+// value, an id twice, an unknown outcome) is no sample: its slot is missing, and
+// Unusable and a warning say which trial and metric. A trial that is not ok has
+// no metrics whatever its line says, and one whose own proof is wrong is not ok.
+// LoadAll refuses the same run twice (ErrSameRun), Intact a run whose workload
+// text is not what it recorded (ErrEdited).
+//
+// HostProbe is the host in the moment before and after a trial; Busy judges it.
+//
 // The names in the files are a public format: fields are added, never renamed.
 // A number that is not known is absent, never 0 and never NaN.
 //

@@ -427,6 +427,26 @@ func TestB32LastLine(t *testing.T) {
 	}
 }
 
+// TestB42EveryFailureHasACode: an error once ended with exit code 0. Whatever
+// ends a trial but ok, the run's code says so.
+//
+// Fails if Exit passes over an outcome.
+func TestB42EveryFailureHasACode(t *testing.T) {
+	for _, o := range Outcomes() {
+		lines := goodLines()
+		for _, x := range lines {
+			x.Outcome, x.Metrics, x.Faults = o, nil, nil
+		}
+		l, err := Load(folder(t, marshal(t, plannedRun(t)), encode(t, lines...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, why := l.Exit(ExitInterrupted); (code == ExitOK) != (o == OK) || (code == ExitOK) != (len(why) == 0) {
+			t.Errorf("%s: exit %d, %q", o, code, why)
+		}
+	}
+}
+
 // TestEventsStayInside: an id is no way out of the folder.
 func TestEventsStayInside(t *testing.T) {
 	dir := folder(t, marshal(t, plannedRun(t)), "")

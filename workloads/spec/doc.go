@@ -10,7 +10,14 @@
 //
 //	text -> tree of nodes with positions -> overrides -> (per cell: axis values) -> Workload -> checks
 //
-// so overrides and axis values are checked exactly like what stands in the
+// and Keys, Operators and Actions are the only tables of what may stand where:
+// reading, lists and the schema for editors come from them. What rests on a part
+// of a file that has a mistake is not checked, so a mistake is told once.
+//
+// LoadThresholds reads the other file that people write, the differences that a
+// gate lets pass, in the same manner.
+//
+// Overrides and axis values are checked exactly like what stands in the
 // file. The package describes operators (Operators) but does not run them; it
 // knows nothing of targets beyond the names that the format allows.
 package spec

@@ -19,7 +19,7 @@ func (d *decoder) checkHost() {
 			}
 		}
 	}
-	if limit, known := openFileLimit(); known {
+	if limit, known := openFileLimit(); known && w.Cluster.Target == "embedded" {
 		if need := w.OpenFiles(); uint64(need) > limit {
 			at := d.root.at
 			if n := d.root.get("workload"); n != nil {

@@ -58,7 +58,8 @@ func TestOneMistakeOneProblem(t *testing.T) {
 // TestProblemsHaveAFile puts every type of value at every key. Whatever comes
 // of it, there is no panic, and every problem has its place.
 //
-// Fails if section.problem knows no file where the table is absent or no table.
+// Fails if section.problem knows no file where the table is absent, or a table
+// of the wrong type is told again by what it lacks.
 func TestProblemsHaveAFile(t *testing.T) {
 	text := string(contract(t, ""))
 	lines := strings.Split(text, "\n")
@@ -76,6 +77,11 @@ func TestProblemsHaveAFile(t *testing.T) {
 			}
 		}
 	}
+	r := newReporter(&source{name: "w.toml"})
+	r.section(nil, "absent").fail("key", "is missing", "")
+	if r.problems[0].File != "w.toml" {
+		t.Errorf("a key of an absent table: %+v", r.problems[0])
+	}
 	for _, table := range []string{"run", "cluster", "options", "matrix", "workload", "scenario", "thresholds"} {
 		for _, v := range []string{`5`, `"x"`, `[]`, `[[]]`} {
 			ps := problemsOf(t, []byte("schema = 1\nname = \"w\"\n"+table+" = "+v+"\n"))
@@ -84,8 +90,8 @@ func TestProblemsHaveAFile(t *testing.T) {
 					t.Errorf("%s = %s: %+v", table, v, p)
 				}
 			}
-			if len(ps) == 0 {
-				t.Errorf("%s = %s: no problem", table, v)
+			if len(ps) == 0 || table == "workload" && len(ps) != 1 {
+				t.Errorf("%s = %s: %v", table, v, ps)
 			}
 		}
 	}
@@ -224,9 +230,11 @@ func TestHostWarnings(t *testing.T) {
 //
 // Fails if ParseDuration lets a number pass that does not fit.
 func TestB27DurationsAreBounded(t *testing.T) {
-	for _, v := range []string{"inf", "300 years", "9e99 s", "99999999999999999999 h", "-1 s", "0 s"} {
-		if ps := problemsOf(t, contract(t, `trial-timeout = "3m" => trial-timeout = "`+v+`"`)); len(ps) != 1 {
-			t.Errorf("%s: %v", v, ps)
+	for v, want := range map[string]string{
+		"inf": "is no duration", "300 years": "unknown unit", "9e99 s": "unknown unit", "99999999999999999999 h": "is too long", "3000000 d": "is too long", "-1 s": "is no duration", "0 s": "must be at least 1s",
+	} {
+		if ps := problemsOf(t, contract(t, `trial-timeout = "3m" => trial-timeout = "`+v+`"`)); len(ps) != 1 || !strings.Contains(ps[0].Message, want) {
+			t.Errorf("%s: %v, want %q", v, ps, want)
 		}
 	}
 	f, err := Parse("w.toml", "/dir", contract(t, ""), nil)
