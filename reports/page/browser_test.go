@@ -193,13 +193,19 @@ func library(t *testing.T) map[string]string {
 	}
 }
 
-// TestBrowser opens every kind of page in a real browser, light and dark, wide
-// and narrow, and holds it to what readers need. Fails if, for instance, --dim
-// is #999999, a table lacks its scroll box, an SVG its description, or the skip
-// link is gone.
+// TestBrowser opens the pages in a real browser.
 func TestBrowser(t *testing.T) {
 	b := browse(t)
 	pages := library(t)
+	t.Run("pages", func(t *testing.T) { browsePages(t, b, pages) })
+	t.Run("keyboard", func(t *testing.T) { browseKeyboard(t, b, pages) })
+	t.Run("pictures", func(t *testing.T) { browsePictures(t, b, pages) })
+}
+
+// browsePages shows every kind of page, light and dark, wide and narrow, and
+// holds it to what readers need. Fails if, for instance, --dim is #999999, a
+// table lacks its scroll box, an SVG its description, or the skip link is gone.
+func browsePages(t *testing.T, b *tab, pages map[string]string) {
 	for _, name := range []string{"report", "gate", "trend", "index"} {
 		grounds := map[string]string{}
 		for _, scheme := range []string{"light", "dark"} {
@@ -221,11 +227,10 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// TestBrowserKeyboard walks in with the keyboard: the first stop is the skip
+// browseKeyboard walks in with the keyboard: the first stop is the skip
 // link, it shows, and it leads past the head of the page.
-func TestBrowserKeyboard(t *testing.T) {
-	b := browse(t)
-	b.open(t, library(t)["report"], "light", 1280)
+func browseKeyboard(t *testing.T, b *tab, pages map[string]string) {
+	b.open(t, pages["report"], "light", 1280)
 	if err := chromedp.Do(b, chromedp.KeyEvent(kb.Tab)); err != nil {
 		t.Fatal(err)
 	}
@@ -247,10 +252,8 @@ func TestBrowserKeyboard(t *testing.T) {
 	}
 }
 
-// TestBrowserPictures decodes every PNG in the browser.
-func TestBrowserPictures(t *testing.T) {
-	b := browse(t)
-	pages := library(t)
+// browsePictures decodes every PNG in the browser.
+func browsePictures(t *testing.T, b *tab, pages map[string]string) {
 	var body strings.Builder
 	n := 0
 	for _, page := range []string{pages["report"], pages["trend"]} {

@@ -75,6 +75,8 @@ func percent(ratio float64) string {
 		return "×" + chart.Number(ratio, "ratio")
 	case p > -0.5 && p < 0.5:
 		return "0 %"
+	case p < -90: // where one percent more is much
+		return fmt.Sprintf("−%.1f %%", -p)
 	case p < 0:
 		return fmt.Sprintf("−%.0f %%", -p)
 	default:
@@ -292,7 +294,7 @@ func (w *workloadView) conclude() {
 			v := verdict.Verdict(x.pair.Verdict)
 			switch v {
 			case verdict.Faster, verdict.Slower:
-				found[v] = append(found[v], fmt.Sprintf("%s by %s (%s to %s)", x.name, percent(*x.pair.Ratio), percent(*x.pair.CILow), percent(*x.pair.CIHigh)))
+				found[v] = append(found[v], fmt.Sprintf("%s %s (%s to %s)", x.name, percent(*x.pair.Ratio), percent(*x.pair.CILow), percent(*x.pair.CIHigh)))
 			case verdict.Same:
 				found[v] = append(found[v], x.name)
 			default:

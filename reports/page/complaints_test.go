@@ -212,7 +212,7 @@ func TestB41Formatters(t *testing.T) {
 		{thresholdWords(verdict.Threshold{Band: verdict.Band{Relative: 0.05, Absolute: 0.01}}, "s"), "±5.00 %, at least 10 ms"},
 		{rough(0.0001, "s"), "less than a millisecond"}, {rough(0.0123, "s"), "0.012 s"}, {rough(0.5, "s"), "0.50 s"}, {rough(1.26, "s"), "1.3 s"}, {rough(61.7, "s"), "62 s"},
 		{quantityWords(1<<20, "B"), "1.00 MiB"}, {quantityWords(0.25, "s"), "0.25 s"},
-		{percent(1.2), "+20 %"}, {percent(0.8), "−20 %"}, {percent(1.004), "0 %"}, {percent(16), "×16.0"}, {changeWords(0.198), "+20 %"}, {changeWords(-0.5), "-50 %"},
+		{percent(1.2), "+20 %"}, {percent(0.8), "−20 %"}, {percent(1.004), "0 %"}, {percent(0.05), "−95.0 %"}, {percent(16), "×16.0"}, {changeWords(0.198), "+20 %"}, {changeWords(-0.5), "-50 %"},
 		{change(1.22, "s"), "22 % longer"}, {change(0.7, "B"), "30 % less"}, {change(4, "s"), "4.00 times as much"}, {change(1, "s"), "unchanged"},
 		{changeOf(0.028), "±2.8 %"}, {changeOf(0.5), "±50 %"}, {changeOf(3), "a factor of 4.00"},
 		{brief(strings.Repeat("ab", 20)), "abababababab"}, {brief(strings.Repeat("ab", 20) + "-dirty"), "abababababab-dirty"}, {brief("v1.2.3-20260101-something"), "v1.2.3-20260101-something"},

@@ -88,7 +88,7 @@ func (w *workloadView) compareBest(reference, primary string) {
 	case !clearly(median[best], median[ref]):
 		first += fmt.Sprintf(", hardly better than with %s (%s).", w.labels[ref], value(ref))
 	default:
-		first += fmt.Sprintf(", with %s %s", w.labels[ref], value(ref))
+		first += fmt.Sprintf(", against %s with %s", value(ref), w.labels[ref])
 		if median[best] > 0 && median[ref] > 0 {
 			if t := times(median[best]/median[ref], m.Better); t != "" {
 				first += ": " + t
@@ -132,7 +132,7 @@ func (w *workloadView) others(median map[int]float64, best, ref int, value func(
 	}
 	var names []string
 	for _, i := range rest {
-		names = append(names, w.labels[i]+" with "+value(i))
+		names = append(names, value(i)+" with "+w.labels[i])
 	}
 	if between {
 		w.Headline = append(w.Headline, "In between: "+list(names)+".")
@@ -151,7 +151,7 @@ func (w *workloadView) laterSentences() {
 		var parts []string
 		for i := range w.columns {
 			if s, ok := w.stat(i, f.prefix+w.spec.Primary); ok {
-				parts = append(parts, w.labels[i]+" "+quantityWords(s.Median, s.Unit))
+				parts = append(parts, quantityWords(s.Median, s.Unit)+" with "+w.labels[i])
 			}
 		}
 		if len(parts) > 0 {

@@ -323,7 +323,7 @@ func TestOddRuns(t *testing.T) {
 				}
 				return way{1, 3, 2}
 			}
-		}, []string{"0 s after the rescale", "no option 3.0 s"}},
+		}, []string{"0 s after the rescale", "3.0 s with no option"}},
 		{"equal samples", func(f *fixture) { f.blocks = 8; f.shape = func(string, int) way { return way{0.5, 2, 1} } }, []string{"all equal, no spread", "same"}},
 		{"later faults", func(f *fixture) { f.steps = []string{"up", "down", "up#2"} }, []string{"Medians after the rescale (step down)", "metrics down.*", "down.time_to_running_s", "up#2.time_to_first_checkpoint_s", "down: drained"}},
 		{"no fault", func(f *fixture) { f.steps = nil; f.primary = "throughput_records_per_s" }, []string{"throughput"}},
