@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -152,6 +153,34 @@ func TestKillMasterBeforeAnyCheckpoint(t *testing.T) {
 	_, at = await(t, log, at, "another master", kind(timeline.MasterElected))
 	await(t, log, at, "running again", func(e timeline.Event) bool { return e.Kind == timeline.TaskState && e.State == "RUNNING" })
 	drainAndCheck(t, c)
+}
+
+// TestEndOutlivesTheMaster: sources that were told to end, just before a master
+// dies or while there is none, do. Fails if the next master is not told.
+func TestEndOutlivesTheMaster(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		t.Run(fmt.Sprintf("before=%t", before), func(t *testing.T) {
+			c, log := setup{workers: 2, slots: 4, options: unaligned("50 ms", nil)}.processes(t, backlogged(5))
+			await(t, log, 0, "in-flight data", inFlight(20_000))
+			if before {
+				if err := c.StopSources(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.KillMaster(20*time.Millisecond, func() {}); err != nil {
+				t.Fatal(err)
+			}
+			if !before {
+				if s := c.Status(); !s.Restoring {
+					t.Errorf("without a master: %+v", s)
+				}
+				if err := c.KillMaster(0, func() { t.Error("struck") }); err == nil {
+					t.Error("a dead master was killed")
+				}
+			}
+			drainAndCheck(t, c)
+		})
+	}
 }
 
 // TestRescaleOutlivesTheMaster: a parallelism that was accepted is in force
