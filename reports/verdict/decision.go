@@ -71,7 +71,7 @@ type Judged struct {
 	Ratio      *float64      `json:"ratio,omitempty"` // head to base
 	CILow      *float64      `json:"ci_low,omitempty"`
 	CIHigh     *float64      `json:"ci_high,omitempty"`
-	Level      float64       `json:"level"` // of the interval: after the correction for the number of cells; of same, SameLevel
+	Level      float64       `json:"level"` // of the interval, after the correction for the number of cells; for same it is SameLevel
 	// Second opinions. The verdict rests on the interval, and in cells whose
 	// noise is beyond all measure on the sign-flip test as well.
 	Shift     *float64 `json:"hodges_lehmann,omitempty"` // ratio

@@ -12,8 +12,9 @@ import (
 
 const (
 	// trendP is the significance of a change point. Of ten nights it finds a
-	// clean step that leaves three on one side; an advice, no gate.
-	trendP = 0.05
+	// clean step that leaves three or more on either side, and of a quiet series one
+	// in fifty has a change: advice, no gate.
+	trendP = 0.02
 	// trendSize is the change below which nobody looks.
 	trendSize = 0.05
 	// trendNights is how far back change points are looked for.
