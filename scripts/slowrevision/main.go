@@ -22,7 +22,7 @@ const (
 	cell     = "R=true,D=false" // the path "downstream"
 	guess    = 450 * time.Millisecond
 
-	rounds    = 6
+	rounds    = 4
 	tolerance = 0.03 // of the rise
 )
 
@@ -72,9 +72,10 @@ func slow(rise float64, repeats int) (string, error) {
 }
 
 // size finds the wait that raises the metric by the share: it measures, corrects
-// and measures again until the rise is right.
+// by all that it has seen so far, and ends when the rise is right.
 func size(work, tree, base string, clean []byte, rise float64, repeats int) (time.Duration, error) {
 	wait := guess
+	waited, risen := 0.0, 0.0 // seconds, over all rounds
 	for range rounds {
 		ratio, median, err := pilot(work, tree, base, clean, wait, repeats)
 		if err != nil {
@@ -84,13 +85,14 @@ func size(work, tree, base string, clean []byte, rise float64, repeats int) (tim
 		if math.Abs(ratio-1-rise) <= tolerance {
 			return wait, nil
 		}
-		correction := 3.0
-		if ratio > 1 {
-			correction = min(max(rise/(ratio-1), 1/correction), correction)
+		waited, risen = waited+wait.Seconds(), risen+median*(ratio-1)
+		effect := risen / waited
+		if effect < 0.2 || effect > 2 {
+			return 0, fmt.Errorf("a second of waiting changes the metric by %.2f s: the wait does not act as it should, or the machine is too busy to tell", effect)
 		}
-		wait = time.Duration(float64(wait) * correction).Round(time.Millisecond)
+		wait = time.Duration(rise * median / effect * float64(time.Second)).Round(time.Millisecond)
 	}
-	return 0, fmt.Errorf("no wait was found that raises the metric by %.0f %%: the machine is too busy, or the wait does not act as it should", 100*rise)
+	return wait, nil // what all rounds together say
 }
 
 // plant writes the wait into the source.
