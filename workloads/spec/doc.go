@@ -10,14 +10,15 @@
 //
 //	text -> tree of nodes with positions -> overrides -> (per cell: axis values) -> Workload -> checks
 //
-// and Keys, Operators and Actions are the only tables of what may stand where:
-// reading, lists and the schema for editors come from them. What rests on a part
-// of a file that has a mistake is not checked, so a mistake is told once.
+// so overrides and axis values are checked exactly like what stands in the
+// file. What rests on a part of it that has a mistake is not checked, so that a
+// mistake is told once.
+//
+// Keys, Operators, Actions and the registry of options are the only tables of
+// what may stand where: reading, lists and the schema for editors come from
+// them. The package describes operators but does not run them; it knows nothing
+// of targets beyond the names that the format allows.
 //
 // LoadThresholds reads the other file that people write, the differences that a
 // gate lets pass, in the same manner.
-//
-// Overrides and axis values are checked exactly like what stands in the
-// file. The package describes operators (Operators) but does not run them; it
-// knows nothing of targets beyond the names that the format allows.
 package spec
