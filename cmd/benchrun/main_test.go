@@ -40,7 +40,7 @@ func fakeMain() {
 	if err != nil {
 		panic(err)
 	}
-	a := &app{args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, self: self, targets: fakeTargets(), judge: fakeJudge(), terminal: os.Getenv("FAKE_TERMINAL") != ""}
+	a := &app{args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, self: self, targets: fakeTargets(self), judge: fakeJudge(), terminal: os.Getenv("FAKE_TERMINAL") != ""}
 	if os.Getenv("FAKE_RENDER") != "" {
 		a.render = func(dir string) error {
 			if os.Getenv("FAKE_RENDER") == "fails" {
@@ -73,7 +73,7 @@ func fakeJudge() judge {
 	return verdict.Decide
 }
 
-func fakeTargets() trial.Targets {
+func fakeTargets(self string) trial.Targets {
 	f := &targettest.Target{Bytes: 1 << 20, Drain: 30 * time.Millisecond, Path: "downstream"}
 	switch os.Getenv("FAKE") {
 	case "wrong":
@@ -86,6 +86,8 @@ func fakeTargets() trial.Targets {
 		f.Startup = target.ErrUnsupported
 	case "mute":
 		f.Mute = true
+	case "real":
+		return targets(self)
 	case "none":
 		return trial.Targets{}
 	}
