@@ -210,9 +210,8 @@ func commandLine(pid int, role string) bool {
 
 // TestNothingOutlivesItsSupervisor kills the process that a cluster was
 // started from with kill -9: its processes, one of them stopped, and their
-// sockets are gone.
-// Fails if processes are started without the death signal: then the stopped
-// one stays.
+// sockets are gone. Fails if processes have no death signal and do not heed the
+// end of their stdin either; each alone is enough, see the two tests below.
 func TestNothingOutlivesItsSupervisor(t *testing.T) {
 	if dir := os.Getenv("CLUSTER_TEST_SUPERVISOR"); dir != "" {
 		c, log := setup{workers: 3, slots: 4, dir: dir, options: unaligned("50 ms", nil)}.processes(t, backlogged(4))
@@ -271,6 +270,53 @@ func TestNothingOutlivesItsSupervisor(t *testing.T) {
 			t.Errorf("somebody still listens on port %d", port)
 		}
 	}
+}
+
+// TestDeathSignal: the kernel ends processes that heed nothing. Fails if they
+// are started without the signal, or from a thread that ends before.
+func TestDeathSignal(t *testing.T) {
+	if dir := os.Getenv("CLUSTER_TEST_DEAF"); dir != "" {
+		cfg := setup{workers: 2, slots: 4, dir: dir}.config(t, backlogged(1))
+		cluster.StartProcesses(t.Context(), cfg, cluster.Executable{Path: "/bin/sh", Args: []string{"-c", "exec sleep 1000"}}, io.Discard)
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems have no such signal")
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestDeathSignal$")
+	cmd.Env = append(os.Environ(), "CLUSTER_TEST_DEAF="+t.TempDir())
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for deadline := time.Now().Add(10 * time.Second); len(pids) < 3 && time.Now().Before(deadline); {
+		<-time.After(5 * time.Millisecond)
+		pids = sleepersOf(cmd.Process.Pid)
+	}
+	if len(pids) != 3 {
+		t.Errorf("processes %v", pids)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	for _, pid := range pids {
+		awaitGone(t, pid)
+	}
+}
+
+// sleepersOf finds the children of a process that have become a sleep.
+func sleepersOf(parent int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		b, _ := os.ReadFile(name)
+		_, rest, _ := strings.Cut(string(b), "(sleep) ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(strings.Split(name, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // awaitGone waits until a process has ended. Whoever inherits it may leave it

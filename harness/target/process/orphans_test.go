@@ -58,8 +58,8 @@ do = "finish"
 
 // TestNothingOutlivesTheTrial kills a trial's process with kill -9, alone, not
 // its group: the cluster's processes, which have groups of their own, go with
-// it. Fails if they are started without the kernel's death signal and do not
-// heed the end of their stdin.
+// it. Fails if they have no death signal of the kernel and do not heed the end
+// of their stdin either.
 func TestNothingOutlivesTheTrial(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the list of processes is read from /proc")
