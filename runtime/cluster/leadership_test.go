@@ -3,10 +3,14 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"benchrun/runtime/storage"
+	"benchrun/runtime/timeline"
 )
 
 func mustLead(t *testing.T, dir string) *leadership {
@@ -166,5 +170,37 @@ func TestSystemClock(t *testing.T) {
 	got, ok := originFromSystemClock(at - time.Minute)
 	if !ok || got.Sub(origin).Abs() > 5*time.Millisecond {
 		t.Errorf("off by %v", got.Sub(origin))
+	}
+}
+
+// A process that starts in the middle of a storage fault sees the rest of it.
+// Fails if the request does not carry it, or who starts does not heed it.
+func TestStorageFaultReachesNewcomers(t *testing.T) {
+	c := &Processes{sub: &submission{}, cfg: Config{Timeline: timeline.New()}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c.listener = l
+	if r := c.request("worker-0", 0); r.Fault != "" {
+		t.Errorf("a fault before there is one: %+v", r)
+	}
+	if err := c.FailStorage("full", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	n := &node{nodeRequest: c.request("worker-1", 1)}
+	if err := n.openStorage(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.store.Active(); got != storage.FaultFull {
+		t.Errorf("the newcomer's storage has the fault %q", got)
+	}
+	c.mu.faultEnd = time.Now()
+	if r := c.request("worker-2", 2); r.Fault != "" {
+		t.Errorf("a fault after it is over: %+v", r)
+	}
+	if err := c.FailStorage("odd", time.Second); err == nil {
+		t.Error("an unknown fault was taken")
 	}
 }

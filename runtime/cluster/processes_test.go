@@ -264,8 +264,7 @@ func TestFreezeWorkerProcess(t *testing.T) {
 	drainAndCheck(t, c)
 }
 
-// TestStorageFailsForProcesses: every process sees the fault, also one that
-// starts in the middle of it.
+// TestStorageFailsForProcesses: every process sees the fault.
 func TestStorageFailsForProcesses(t *testing.T) {
 	opts := unaligned("30 ms", nil)
 	opts[options.TolerableFailedCheckpoints.Key()] = int64(1000)

@@ -265,10 +265,25 @@ func TestNothingOutlivesItsSupervisor(t *testing.T) {
 		awaitGone(t, pid)
 	}
 	for _, port := range sockets {
-		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			c.Close()
-			t.Errorf("somebody still listens on port %d", port)
+		awaitSilence(t, port)
+	}
+}
+
+// awaitSilence waits until nobody listens on a port: the last thread of a
+// process closes its sockets after the first one counts as dead.
+func awaitSilence(t *testing.T, port int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return
 		}
+		c.Close()
+		if time.Now().After(deadline) {
+			t.Errorf("somebody still listens on port %d", port)
+			return
+		}
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
