@@ -143,7 +143,7 @@ func TestBadExecutables(t *testing.T) {
 		want string
 	}{
 		"missing":      {cluster.Executable{Path: "/nowhere/benchrun"}, "could not be started"},
-		"ends at once": {cluster.Executable{Path: "/bin/false"}, "master-0 ended by itself: exit status 1"},
+		"ends at once": {cluster.Executable{Path: "/bin/false"}, "-0 ended by itself: exit status 1"},
 		"says why":     {cluster.Executable{Path: "/bin/sh", Args: []string{"-c", "echo oh dear >&2; exit 7"}}, "exit status 7: oh dear"},
 	} {
 		t.Run(name, func(t *testing.T) {
