@@ -125,6 +125,10 @@ func newDecision(d *verdict.Decision) *decisionView {
 		Run: d.Run, Baseline: d.Baseline, Base: d.Base, Head: d.Head, Kicker: "Before and after", Title: d.Head + " against " + d.Base,
 		Outcome: d.Outcome, Exit: int(d.Exit), ExitWords: exitText(d.Exit), Reasons: d.Reasons, Warnings: slices.Clone(d.Warnings),
 	}
+	if d.Mode == verdict.Sequential { // names of runs are long; the subtitle has them
+		v.Head, v.Base = "the new run", "the base run"
+		v.Title = "The new run against the base run"
+	}
 	if d.Head == "" && d.Base == "" {
 		v.Title = "Comparison"
 	}
@@ -137,8 +141,11 @@ func newDecision(d *verdict.Decision) *decisionView {
 	}
 	v.PageTitle = v.Title + " – " + v.Outcome
 	v.Subtitle = append(v.Subtitle, modeWords(d.Mode), count(len(d.Judged), "metric judged", "metrics judged"), "run "+d.Run)
-	if d.Baseline != "" {
+	switch {
+	case d.Baseline != "":
 		v.Subtitle = append(v.Subtitle, "baseline "+d.Baseline)
+	case d.Mode == verdict.Sequential && d.Base != "":
+		v.Subtitle = append(v.Subtitle, "base "+d.Base)
 	}
 	for _, j := range d.Judged {
 		switch j.Verdict {

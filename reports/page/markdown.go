@@ -21,6 +21,9 @@ func markdown(v *view) string {
 		}
 		b.WriteString("\n\n")
 		markdownTable(&b, w.Results, "cell")
+		if w.Verdicts != nil {
+			markdownTable(&b, w.Verdicts, "cell")
+		}
 		if w.Limits != nil {
 			markdownTable(&b, w.Limits, "cell")
 		}
@@ -59,7 +62,11 @@ func markdownTable(b *strings.Builder, t *table, first string) {
 	b.WriteString("\n|---|" + strings.Repeat("---:|", len(t.Head)) + "\n")
 	for _, r := range t.Rows {
 		if r.Group != "" {
-			fmt.Fprintf(b, "| **%s** (%s) |%s\n", escapeMarkdown(r.Group), escapeMarkdown(r.Note), strings.Repeat(" |", len(t.Head)))
+			name := "**" + escapeMarkdown(r.Group) + "**"
+			if r.Note != "" {
+				name += " (" + escapeMarkdown(r.Note) + ")"
+			}
+			fmt.Fprintf(b, "| %s |%s\n", name, strings.Repeat(" |", len(t.Head)))
 			continue
 		}
 		fmt.Fprintf(b, "| %s |", escapeMarkdown(r.Label))

@@ -380,6 +380,65 @@ func TestOddRuns(t *testing.T) {
 	}
 }
 
+// TestSeveralWorkloads: with more than one, the answers stand together on top,
+// and nothing of one gets into another's part.
+func TestSeveralWorkloads(t *testing.T) {
+	a, b, c := standard(), standard(), standard()
+	b.workload, b.primary, b.builds = "throughput", "throughput_records_per_s", a.builds
+	c.workload, c.cells, c.outcome = "chain", []string{"default"}, func(string, int) result.Outcome { return result.Failed }
+	dir := writeRun(t, a, b, c)
+	if err := Render(dir); err != nil {
+		t.Fatal(err)
+	}
+	check(t, dir)
+	page := html.UnescapeString(read(t, dir, "report.html"))
+	_, summary, _ := strings.Cut(page, `id="summary"`)
+	summary, _, _ = strings.Cut(summary, "</section>")
+	for _, w := range []string{"With R+D the job was safe again 0.1", `href="#w-throughput"`, "Nothing was measured: no trial of this workload ended well."} {
+		if !strings.Contains(summary, w) {
+			t.Errorf("the summary does not say %q:\n%s", w, summary)
+		}
+	}
+	_, part, _ := strings.Cut(page, `id="w-throughput"`)
+	part, _, _ = strings.Cut(part, `id="w-chain"`)
+	if strings.Contains(part, "quickstart") || !strings.Contains(part, "records/s") {
+		t.Error("the part on throughput shows another workload's, or not its own")
+	}
+}
+
+// TestMatrix draws a matrix for two axes and more, not for one, and says why a
+// field is empty. Fails if heat takes any axis down although one is numeric.
+func TestMatrix(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		cells []string
+		want  []string // of the description; nil: no matrix
+	}{
+		{"one axis", []string{"p=4", "p=8"}, nil},
+		{"an axis with one value", []string{"p=4,R=true", "p=8,R=true"}, nil},
+		{"numeric axis down", []string{"R=false,p=16", "R=true,p=16", "R=false,p=4", "R=true,p=4"}, []string{`<desc>4, false: 2.`, "16, true: 2."}},
+		{"flags together", []string{"R=false,D=false,p=4", "R=true,D=false,p=4", "R=true,D=true,p=4", "R=false,D=false,p=8"}, []string{"4, R+D: 0.1", "8, R: none, not in the matrix"}},
+		{"units", []string{"R=false,i=10s", "R=true,i=10s", "R=false,i=2s", "R=true,i=2s"}, []string{"<desc>2s, false"}},
+		{"words", []string{"a=x,b=y", "a=z,b=y", "a=x,b=w%2C"}, []string{"x, w,: 2.", "z, w,: none, not in the matrix"}},
+		{"unlike cells", []string{"a=x,b=y", "a=x"}, nil},
+	} {
+		f := standard()
+		f.blocks, f.cells = 1, c.cells
+		_, text := render(t, f)
+		_, part, found := strings.Cut(text, `id="w-quickstart-matrix"`)
+		if found != (c.want != nil) {
+			t.Errorf("%s: a matrix: %v", c.name, found)
+			continue
+		}
+		part, _, _ = strings.Cut(part, "</figure>")
+		for _, w := range c.want {
+			if !strings.Contains(html.UnescapeString(part), w) {
+				t.Errorf("%s: the matrix does not say %q", c.name, w)
+			}
+		}
+	}
+}
+
 func TestNoTimelines(t *testing.T) {
 	dir := standard().write(t)
 	if err := os.RemoveAll(filepath.Join(dir, "events")); err != nil {

@@ -197,7 +197,7 @@ func (w *workloadView) ratioCell(i int, metric string) cell {
 	case verdict.Same:
 		out.Sub = "same"
 	default:
-		out.Sub = "no verdict"
+		out.Sub = "inconclusive"
 	}
 	if p.CILow != nil && p.CIHigh != nil {
 		out.Sub += " [" + ratioText(*p.CILow) + " – " + ratioText(*p.CIHigh) + "]"

@@ -19,12 +19,16 @@ type view struct {
 	Subtitle   []string
 	Warnings   []string // of the whole run
 	Workloads  []*workloadView
+	Summary    []lead // of several workloads
 	Provenance []fact
 	Options    *table
 	Texts      []sourceText
 	Downloads  []download
 	Glossary   []glossaryEntry
 }
+
+// lead is the first sentence on a workload.
+type lead struct{ Name, ID, Text string }
 
 // fact is a name with its value.
 type fact struct {
@@ -166,6 +170,11 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 	if len(v.Workloads) == 1 { // one box instead of two
 		v.Workloads[0].Warnings = append(v.Warnings, v.Workloads[0].Warnings...)
 		v.Workloads[0].Heading, v.Warnings = "Results", nil
+	}
+	if len(v.Workloads) > 1 {
+		for _, w := range v.Workloads {
+			v.Summary = append(v.Summary, lead{w.Name, w.ID, w.Headline[0]})
+		}
 	}
 	v.provenance(l)
 	for _, m := range result.Metrics() {
