@@ -126,6 +126,31 @@ func (s *session) await(k timeline.Kind) timeline.Event {
 	}
 }
 
+// awaitSince waits for the next event of a kind that happened after a moment.
+func (s *session) awaitSince(k timeline.Kind, t0 time.Duration) timeline.Event {
+	s.t.Helper()
+	for {
+		if e := s.await(k); e.T >= t0 {
+			return e
+		}
+	}
+}
+
+// fault looks for the event of a fault that has been injected. What it led to
+// may have come before it.
+func (s *session) fault(f target.Fault, t0 time.Duration) {
+	s.t.Helper()
+	for _, e := range s.log.Events() {
+		if e.Kind == timeline.Fault {
+			if e.T != t0 || e.Detail != f.Step || e.State != f.Kind {
+				s.t.Errorf("event %+v, t0 %v", e, t0)
+			}
+			return
+		}
+	}
+	s.t.Error("the fault is not in the timeline")
+}
+
 // prove finishes the job and looks at what came out; records < 0: anything.
 func (s *session) prove(records int64) {
 	s.t.Helper()
@@ -217,13 +242,11 @@ func faults(t *testing.T, sut target.Target) {
 			if t0 < before || t0 > s.log.Now() {
 				t.Errorf("t0 is %v, the fault was between %v and %v", t0, before, s.log.Now())
 			}
-			if e := s.await(timeline.Fault); e.T != t0 || e.Detail != "strike" || e.State != f.Kind {
-				t.Errorf("event %+v, t0 %v", e, t0)
-			}
+			s.fault(f, t0)
 			if f.Kind != "freeze-worker" && f.Kind != "fail-storage" {
-				s.await(timeline.RestoreAssigned)
+				s.awaitSince(timeline.RestoreAssigned, t0)
 			}
-			s.await(timeline.CheckpointCompleted)
+			s.awaitSince(timeline.CheckpointCompleted, t0)
 			if used := s.job.Options(); used[options.CheckpointInterval.Key()] != "30ms" {
 				t.Errorf("the tasks use %v", used)
 			}
