@@ -31,9 +31,19 @@ func RatiosAt(a, b []float64, level float64) (MedianRatio, bool) {
 		return MedianRatio{}, false
 	}
 	if ci, ok := BootstrapMedian(logs, level); ok {
-		out.CI = &Interval{math.Exp(ci.Low), math.Exp(ci.High)}
+		out.CI = ratioInterval(ci.Low, ci.High)
 	}
 	return out, true
+}
+
+// ratioInterval is the interval of a ratio from that of its logarithm; nil if
+// an end is beyond what a number can hold.
+func ratioInterval(low, high float64) *Interval {
+	ci := Interval{math.Exp(low), math.Exp(high)}
+	if ci.Low == 0 || !finite(ci.High) {
+		return nil
+	}
+	return &ci
 }
 
 // LogRatios are the logarithms of a of b, pair by pair. A pair of two zeros is

@@ -8,7 +8,8 @@ import (
 // MedianQuotient compares two groups of positive numbers that do not pair: the
 // ratio of their medians, a to b, with the percentile bootstrap interval at the
 // level, both groups drawn on their own, on logarithms and without a resample;
-// see BootstrapMedian. Below two samples a side there is no interval.
+// see BootstrapMedian. Below two samples a side, and beyond
+// what numbers hold, there is no interval.
 func MedianQuotient(a, b []float64, level float64) (MedianRatio, bool) {
 	as, ok := logs(a)
 	bs, fine := logs(b)
@@ -29,7 +30,7 @@ func MedianQuotient(a, b []float64, level float64) (MedianRatio, bool) {
 	tail := (1 - level) / 2
 	low := differenceQuantile(da, db, tail)
 	high := -differenceQuantile(db, da, tail)
-	out.CI = &Interval{math.Exp(low), math.Exp(high)}
+	out.CI = ratioInterval(low, high)
 	return out, true
 }
 

@@ -266,7 +266,7 @@ func TestB16NothingMeasured(t *testing.T) {
 // paired returns Same always, or Slower always.
 func TestB17GateTestsItself(t *testing.T) {
 	wantExit(t, Decide(lab{blocks: 8, value: times(1)}.run(), nil, Rules{}), result.ExitOK)
-	wantExit(t, Decide(lab{blocks: 8, value: times(1.2)}.run(), nil, Rules{}), result.ExitRegression, "D=true", "D=false", "slower")
+	wantExit(t, Decide(lab{blocks: 8, value: times(1.2)}.run(), nil, Rules{}), result.ExitRegression, "D=true", "D=false", "slower (ratio 1.2", "threshold 10 % from default")
 }
 
 // TestB18MissingResultFails: a planned cell without a line is no notice. Fails
@@ -574,4 +574,5 @@ func TestB48NoiseIsShown(t *testing.T) {
 	if d.Controls.Alarms != 2 {
 		t.Errorf("%+v", d.Controls)
 	}
+	wantWarning(t, d.Warnings, "A/A control D=true@base against D=false@base differs by 50 %", "threshold 10 % from default")
 }

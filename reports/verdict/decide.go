@@ -265,6 +265,9 @@ func (g *gate) compare(x duel, metric string, e rates) Judged {
 	seed := seed(g.head.Run.Seed, x.head.Workload, x.name, metric)
 	if g.d.Mode == Sequential {
 		j.judgeGroups(x.head.Samples(metric), x.base.Samples(metric), x.head.Failed, x.base.Failed, e, g.rules.Offset)
+		if g.rules.Screen && metric == x.primary {
+			j.screen(pairing{})
+		}
 		return j
 	}
 	p := pairUp(x.head, x.base, metric)
@@ -290,11 +293,16 @@ func threshold(find Thresholds, workload, metric string, m result.Metric) Thresh
 	return Threshold{Band: DefaultBand(m), Source: "default"}
 }
 
-// absent asks for the primary metric in every trial that is ok.
+// absent asks for the primary metric in every trial that is ok. Where the
+// workload expects it, the lines have been asked already.
 func (g *gate) absent(x duel) {
+	expected := slices.Contains(findWorkload(&g.head.Run, x.head.Workload).Expected, x.primary)
 	for i := range x.head.Trials {
 		t := &x.head.Trials[i]
-		if _, ok := sample(t, x.primary); !ok && t.Outcome == result.OK {
+		if _, ok := sample(t, x.primary); ok || t.Outcome != result.OK {
+			continue
+		}
+		if _, there := t.Metrics[x.primary]; there || !expected {
 			g.say(result.ExitFailed, "trial %s (%s %s block %d): the primary metric %s is absent", t.Trial, t.Workload, x.name, t.Block, x.primary)
 		}
 	}
@@ -381,7 +389,11 @@ func (g *gate) controls() {
 						first = x
 						continue
 					}
-					c.add(g.control(x, first, w.Primary))
+					j := g.control(x, first, w.Primary)
+					if j.Alarm {
+						g.warn("%s: the A/A control %s differs by %s although its options cannot make a difference: smaller changes of %s may be chance (threshold %s from %s)", w.Name, j.Cell, percent(*j.Ratio-1), j.Metric, percent(j.Threshold.Relative), j.Threshold.Source)
+					}
+					c.add(j)
 				}
 			}
 		}
@@ -419,7 +431,7 @@ func (g *gate) conclude() {
 	for _, j := range d.Judged {
 		count[j.Verdict]++
 		if j.Verdict == Slower || j.Verdict == Inconclusive {
-			d.Reasons = append(d.Reasons, fmt.Sprintf("%s %s %s: %s: %s", j.Workload, j.Cell, j.Metric, j.Verdict, j.Why))
+			d.Reasons = append(d.Reasons, fmt.Sprintf("%s %s %s: %s%s: %s", j.Workload, j.Cell, j.Metric, j.Verdict, j.figures(), j.Why))
 		}
 	}
 	if count[Slower] > 0 {
@@ -433,6 +445,14 @@ func (g *gate) conclude() {
 		d.Reasons = append(d.Reasons, "0 cells were judged")
 	}
 	d.Outcome = Outcome(d.Exit)
+}
+
+// figures are the numbers of a verdict, with the threshold and where it is from.
+func (j *Judged) figures() string {
+	if j.Ratio == nil || j.CILow == nil || j.CIHigh == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (ratio %.3f, %s interval %.3f to %.3f, n = %d, threshold %s from %s)", *j.Ratio, percent(j.Level), *j.CILow, *j.CIHigh, j.N, percent(j.Threshold.Relative), j.Threshold.Source)
 }
 
 // Outcome is an exit code in a word.

@@ -180,19 +180,19 @@ func (j *Judged) judgePairs(p pairing, e rates, seed uint64) {
 	f = f.censor(p, logs, differences, j, e, seed)
 	j.Verdict, j.Level, j.Why = f.verdict, f.level, f.why
 	if f.ci != nil {
-		j.CILow, j.CIHigh = finitePtr(f.ci.Low), finitePtr(f.ci.High)
+		j.CILow, j.CIHigh = ratioPtr(f.ci.Low), ratioPtr(f.ci.High)
 	}
 }
 
 // ratio fills in the numbers that need no verdict.
 func (j *Judged) ratio(logs []float64, e rates) {
 	if m, ok := stats.Median(logs); ok {
-		j.Ratio = finitePtr(math.Exp(m))
+		j.Ratio = ratioPtr(math.Exp(m))
 	}
 	if s, ok := stats.PairedShift(logs, j.Level); ok {
-		j.Shift = finitePtr(math.Exp(s.Value))
+		j.Shift = ratioPtr(math.Exp(s.Value))
 		if s.CI != nil {
-			j.ShiftLow, j.ShiftHigh = finitePtr(math.Exp(s.CI.Low)), finitePtr(math.Exp(s.CI.High))
+			j.ShiftLow, j.ShiftHigh = ratioPtr(math.Exp(s.CI.Low)), ratioPtr(math.Exp(s.CI.High))
 		}
 	}
 	if s, ok := stats.MedianError(logs); ok {
@@ -257,12 +257,12 @@ func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rat
 		}
 		return
 	}
-	j.Ratio = finitePtr(r.Ratio)
+	j.Ratio = ratioPtr(r.Ratio)
 	if j.N < MinPairs || r.CI == nil {
 		j.Why = fmt.Sprintf("%d samples are too few for a verdict; it takes %d", j.N, MinPairs)
 		return
 	}
-	j.CILow, j.CIHigh = finitePtr(r.CI.Low), finitePtr(r.CI.High)
+	j.CILow, j.CIHigh = ratioPtr(r.CI.Low), ratioPtr(r.CI.High)
 	limit := 1 + j.Threshold.Relative
 	near := math.Abs(*j.HeadMedian-*j.BaseMedian) <= j.Threshold.Absolute
 	narrow, _ := stats.MedianQuotient(head, base, SameLevel)
@@ -277,7 +277,7 @@ func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rat
 			return
 		}
 		j.Verdict, j.Level = Same, SameLevel
-		j.CILow, j.CIHigh = finitePtr(narrow.CI.Low), finitePtr(narrow.CI.High)
+		j.CILow, j.CIHigh = ratioPtr(narrow.CI.Low), ratioPtr(narrow.CI.High)
 		j.Why = "the interval lies inside the threshold; what lay between the runs is not known"
 	case j.Better == result.Neutral:
 		j.Why = "the metric has no better direction"
@@ -342,6 +342,14 @@ func finitePtr(x float64) *float64 {
 		return nil
 	}
 	return &x
+}
+
+// ratioPtr is a ratio; what is too large or small for a number is none.
+func ratioPtr(x float64) *float64 {
+	if x <= 0 {
+		return nil
+	}
+	return finitePtr(x)
 }
 
 func medianPtr(xs []float64) *float64 {
