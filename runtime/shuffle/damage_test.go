@@ -46,10 +46,14 @@ func lost(err error, id PartitionID) bool {
 func TestFlippedBits(t *testing.T) {
 	rnd := seeded(t)
 	for _, codec := range []Codec{None, LZ4, Zstd} {
-		o := randomOutput(rnd, 3, 14, 100)
+		o := randomOutput(rnd, 3, 12, 60)
 		c, id, files := damaged(t, o, codec)
 		for name, good := range files {
-			for i := range good {
+			step := 1
+			if codec != None { // the frame is the same
+				step = 7
+			}
+			for i := rnd.IntN(step); i < len(good); i += step {
 				bad := bytes.Clone(good)
 				bad[i] ^= 1 << rnd.IntN(8)
 

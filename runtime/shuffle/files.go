@@ -14,9 +14,10 @@ type files struct {
 	root  *os.Root
 	limit int
 
-	mu   sync.Mutex
-	open map[*partition]*openFile
-	turn uint64
+	mu      sync.Mutex
+	open    map[*partition]*openFile
+	opening int // files that are about to be open
+	turn    uint64
 }
 
 type openFile struct {
@@ -41,16 +42,18 @@ func (c *files) acquire(p *partition) (*openFile, error) {
 		return o, nil
 	}
 	evicted := c.evictLocked()
+	c.opening++
 	c.mu.Unlock()
 	if evicted != nil {
 		evicted.Close()
 	}
 	f, err := openData(c.root, p.ID, p.identity, p.length)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opening--
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if o := c.open[p]; o != nil { // another reader of it was faster
 		f.Close()
 		o.users++
@@ -65,7 +68,7 @@ func (c *files) acquire(p *partition) (*openFile, error) {
 
 // evictLocked takes out the file unused longest if one more would be too many.
 func (c *files) evictLocked() *os.File {
-	if len(c.open) < c.limit {
+	if len(c.open)+c.opening < c.limit {
 		return nil
 	}
 	var oldest *partition

@@ -349,7 +349,7 @@ func (r *Reader) next(w *reading, mem []byte) (data []byte, err error) {
 // read reads the next bytes of a span from the partition's shared file.
 func (r *Reader) read(b []byte, s *span) ([]byte, error) {
 	b = b[:min(int64(len(b)), s.to-s.from)]
-	if err := beforeRead.Hit(r.part.ID.file(dataSuffix)); err != nil {
+	if err := beforeRead.Hit(r.part.name); err != nil {
 		return nil, err
 	}
 	f, err := r.store.files.acquire(r.part)

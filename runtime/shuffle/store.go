@@ -52,7 +52,8 @@ type Finished struct {
 // partition is a finished partition of a store.
 type partition struct {
 	Finished
-	number   int // order of finishing
+	number   int    // order of finishing
+	name     string // of the data file
 	head     header
 	identity uint32
 	length   int64 // of the data file
@@ -194,7 +195,7 @@ func (s *Store) syncFolder(dir string) error {
 // addLocked lists a partition. REQUIRES s.mu.
 func (s *Store) addLocked(p Finished, h header, identity uint32, length int64) {
 	s.mu.number++
-	s.mu.parts[p.ID] = &partition{Finished: p, number: s.mu.number, head: h, identity: identity, length: length}
+	s.mu.parts[p.ID] = &partition{Finished: p, number: s.mu.number, name: p.ID.file(dataSuffix), head: h, identity: identity, length: length}
 }
 
 // discard removes what an unfinished partition has on disk.
