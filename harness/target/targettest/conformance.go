@@ -202,15 +202,19 @@ func jobs(t *testing.T, sut target.Target) {
 	}
 }
 
-// backlog is a job whose channels fill up.
-var backlog = []string{
-	"numbers sequence 0 record-size = \"100 B\", keys = 1000", "slow keyed-sum 0 cost = \"50us\"", "out verify-sink 0",
-	"numbers hash slow", "slow rebalance out", "workload.max-parallelism=32",
-	"options.\"execution.checkpointing.tolerable-failed-checkpoints\"=1000",
+// backlogged is a job whose channels fill up.
+func backlogged(sink string) []string {
+	return []string{
+		"numbers sequence 0 record-size = \"100 B\", keys = 1000", "slow keyed-sum 0 cost = \"50us\"", "out " + sink + " 0",
+		"numbers hash slow", "slow rebalance out", "workload.max-parallelism=32",
+		"options.\"execution.checkpointing.tolerable-failed-checkpoints\"=1000",
+	}
 }
 
+var backlog = backlogged("verify-sink")
+
 func faults(t *testing.T, sut target.Target) {
-	for _, f := range []target.Fault{
+	for i, f := range []target.Fault{
 		{Kind: "rescale", Parallelism: map[string]int{"slow": 3}},
 		{Kind: "fail-task", Vertex: "slow", Subtask: 1},
 		{Kind: "kill-worker", Worker: 0, ReplaceAfter: 50 * time.Millisecond},
@@ -219,10 +223,16 @@ func faults(t *testing.T, sut target.Target) {
 		{Kind: "fail-storage", StorageKind: "error", For: 100 * time.Millisecond},
 		{Kind: "kill-jobmanager", DownFor: 50 * time.Millisecond},
 		{Kind: "drop-partition"},
+		{Kind: "kill-worker", Worker: 0, ReplaceAfter: 0},
+		{Kind: "kill-jobmanager", DownFor: 0},
 	} {
-		t.Run(fmt.Sprint(f.Kind, f.Worker), func(t *testing.T) {
+		sink := "verify-sink"
+		if i > 7 { // committed files must be exact, too: each by whoever learns that its checkpoint is complete
+			sink = "file-sink"
+		}
+		t.Run(fmt.Sprint(f.Kind, f.Worker, " ", sink), func(t *testing.T) {
 			f.Step = "strike"
-			s := start(t, sut, Workload(t, sut.Name(), backlog...))
+			s := start(t, sut, Workload(t, sut.Name(), backlogged(sink)...))
 			s.await(timeline.CheckpointCompleted)
 			if st := s.job.Status(); st.WorkersWithTasks != 2 {
 				t.Errorf("%+v", st)
