@@ -95,7 +95,7 @@ var rooms = map[string]string{
 }
 
 // deciders are state machines: an event in, effects out.
-var deciders = []string{"runtime/checkpoint", "runtime/scheduling"}
+var deciders = []string{"runtime/checkpoint", "runtime/scheduling", "runtime/scheduling/batch"}
 
 type pkg struct {
 	ImportPath, Name, Dir string

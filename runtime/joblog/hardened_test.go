@@ -111,8 +111,7 @@ func logOf(t *testing.T) *memory {
 	return d
 }
 
-// Fails if the checksum leaves the head or the payload out (checksum of b[:24]
-// or without the payload), if a bad record in the middle is skipped instead of
+// Fails if the checksum leaves the payload out, if a bad record in the middle is skipped instead of
 // refused, or if the torn end is refused instead of cut off.
 func TestFlippedBits(t *testing.T) {
 	whole := logOf(t)

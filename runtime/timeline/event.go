@@ -24,6 +24,9 @@ const (
 	RestoreDrained         Kind = "restore-drained"
 	FirstOutput            Kind = "first-output"
 	CaughtUp               Kind = "caught-up"
+	PartitionKept          Kind = "partition-kept"
+	PartitionLost          Kind = "partition-lost"
+	EventReplayed          Kind = "event-replayed"
 	HostSample             Kind = "host-sample"
 	Throughput             Kind = "throughput"
 )

@@ -165,6 +165,7 @@ type (
 	// TaskChanged: an attempt has reached a state.
 	TaskChanged struct {
 		Attempt   AttemptID
+		Worker    Worker // that says so
 		State     scheduling.TaskState
 		Err       error // FAILED: why
 		Class     FailureClass

@@ -1,0 +1,110 @@
+// Package batch decides how a batch job runs: how wide its vertices become, what
+// is deployed when, what runs again after a failure, and what a new master keeps
+// of the work of the one before.
+//
+// Scheduler is a state machine: Step takes the time and an event and returns
+// effects in the order in which they are to be carried out. It starts no
+// goroutine, reads no clock and touches no file. Step is not safe for concurrent
+// use and must not be called from within the carrying out of an effect.
+//
+// # Identities
+//
+// A task is a vertex and a subtask; an attempt adds its number and the epoch of
+// the master that deployed it, so attempts of two masters never have the same
+// name; a partition is a data set and the attempt that wrote it. A finished task
+// keeps the name of the attempt that finished it, through any number of masters:
+// it is what its partitions are found by.
+//
+// # Life of a job
+//
+//	Start ─► running ─► all tasks finished ─► commits ─► JobFinished ─► Terminal
+//	Start{HasLog} ─► reconciling: Replayed, Inventory... ─► running
+//
+// A vertex is initialized when its producers are, or, if its parallelism is to
+// be decided, when they have finished: contiguous ranges of subpartitions with
+// about DataPerTask bytes each. A task is deployed when all of its input is there
+// and a slot is free; tasks that pipelines connect are deployed together.
+//
+// # Failures
+//
+// A failed task restarts with its region, with producers of input that is not
+// there any more, and with all consumers of these. FailurePartitionLost takes the
+// partition away, so its producer runs again; FailureTransfer does not. The loss
+// of a worker counts as one failure of all it ran and held. A task that is to run
+// again belongs to one restart; nothing is deployed that reads what is to be
+// written anew. What has been consumed is released, in hardened mode only when
+// the log has the consumer's end: else a crash would run the producers again.
+//
+// # What the integrator feeds
+//
+//	Start            once, after opening the log: HasLog = Store.HasEvents
+//	WorkerJoined     with its slots; before any other news of it
+//	WorkerLost       also for a worker that the log's WorkerSet names and that is
+//	                 known to be dead: else the new master waits WorkerTimeout
+//	TaskChanged      of any attempt, with the worker that reports it, also of
+//	                 attempts that are not known here: they are cancelled or their
+//	                 partitions released. FINISHED carries, for every blocking
+//	                 output, the bytes of all its subpartitions, and for a source
+//	                 the ids of all splits that its subtask was given
+//	PartitionsGone   when a worker misses one that it should have
+//	LogDurable, LogPressure   from Store.Config.Durable and .Pressure
+//	SplitsDiscovered, SplitsAssigned, SplitsReturned   optional: the scheduler then
+//	                 fails the job if a split is ever in two places (Ledger)
+//	TimerFired       at the time of the last SetTimer
+//
+// All events carry facts of this epoch; what an older master was told is not
+// passed on, except TaskChanged and Inventory, which name their attempts.
+//
+// # How effects are carried out
+//
+//	Log                  Store.Append, in order, with Cut. The scheduler counts them
+//	                     from 1, as the store does. If Wait is set begin a snapshot
+//	                     (id -1) of each operator in Snapshots now, append with a
+//	                     joblog.Pending and complete it when all are there, be it
+//	                     with none
+//	ReplayLog            Store.Replay off the event loop; answer with Replayed
+//	ClearLog             close the store, joblog.Wipe, open it again. Only before the
+//	                     first Log
+//	CloseLog             Store.Close(Clear)
+//	AskInventory         ask the worker for all partitions of the job, all attempts
+//	                     that run, with the splits they were given, and all that
+//	                     finished and could not be reported; answer with Inventory
+//	SettleInventory      pass it on. The worker does nothing else with what it holds
+//	SnapshotCoordinator  snapshot with id -1: splits that were assigned stay in the
+//	                     tracker's uncheckpointed part. Answer with SnapshotTaken
+//	RestoreCoordinator   make the enumerator from State (nil: anew). If Held is not
+//	                     nil then the splits in it belong to these subtasks, and
+//	                     every other split is unassigned, whatever State says. "No
+//	                     more splits" is told to every attempt anew
+//	ResetSubtasks        SubtaskFailed, then SubtaskReset to -1 for each
+//	Deploy               queue it at the worker until a slot is free: a cancelled
+//	                     attempt may hold one for a while. A second, speculative
+//	                     attempt of a source is given the splits of its subtask
+//	Cancel, Release      tell the worker; a worker that is gone needs no telling
+//	CommitOutput         make the attempt's files visible; doing it twice changes
+//	                     nothing. Answer with OutputCommitted
+//	Terminal             tell all workers that the job is over: they drop what they
+//	                     still have of it
+//
+// Messages carry the epoch; workers refuse older ones, and coordinators serve
+// only attempts that their master knows.
+//
+// # Modes
+//
+// A policy is what differs: what is logged when, what a log comes to, how long to
+// wait for workers and what becomes of what they report.
+//
+//	             faithful                          hardened
+//	snapshots    part of a finished event          events of their own
+//	finished     counts if a snapshot follows      counts, with the splits it names
+//	takeover     nothing is logged                 EpochStarted lists what was kept
+//	wait         all expected partitions           all known workers, or dead
+//	leftovers    stay                              keep and release lists
+//	running      is lost                           goes on (adopted)
+//	widening     not after a takeover              as at any time
+//	commits      when a task finishes              when all have, and the log has it
+//	fallback     a failure of the job              a restart that costs none
+//
+// Recoverable names, before a job starts, the vertices that cannot be kept or
+// only as a whole, and why.
+package batch

@@ -1,0 +1,369 @@
+package batch
+
+import (
+	"slices"
+
+	"benchrun/runtime/joblog"
+	"benchrun/runtime/scheduling"
+	"benchrun/runtime/timeline"
+)
+
+// hardened keeps all that has finished, and leaves nothing behind.
+type hardened struct{ s *Scheduler }
+
+// unused empties the log, so that nobody takes it for that of this run.
+func (p hardened) unused() { p.s.emit(ClearLog{}) }
+
+func (p hardened) takeover(kept []AttemptID) {
+	p.s.log(Log{Event: joblog.EpochStarted{Epoch: p.s.cfg.Epoch, Kept: kept}})
+}
+
+// taskFinished: the event says which splits the task contains, so it does not
+// need a snapshot to be kept. Snapshots are taken for what enumerators have
+// found out, and are events of their own.
+func (p hardened) taskFinished(t *task) {
+	s := p.s
+	complete := t.v.finished == t.v.parallelism
+	s.log(Log{Event: t.winner, Cut: complete})
+	s.dirty[t.v] = true
+	if !complete && s.snapshot != never && s.now-s.snapshot < s.cfg.MinPause {
+		return
+	}
+	s.snapshot = s.now
+	for _, v := range s.vertices {
+		for _, c := range v.Coordinators {
+			if s.dirty[v] && c.Snapshots {
+				s.emit(SnapshotCoordinator{Vertex: v.ID, Operator: c.Operator})
+			}
+		}
+	}
+	clear(s.dirty)
+}
+
+// output waits for the end of the job: until then the task may have to run
+// again.
+func (hardened) output(*task) {}
+
+func (p hardened) committing() {
+	for _, v := range p.s.vertices {
+		for _, t := range v.tasks {
+			if v.Commits {
+				p.s.commits[t.winner.Attempt] = true
+			}
+		}
+	}
+}
+
+func (hardened) waits() bool { return true }
+
+func (p hardened) finished(e joblog.JobFinished) { p.s.log(Log{Event: e, Cut: true}) }
+
+func (p hardened) holders() {
+	e := joblog.WorkerSet{}
+	for w := range p.s.holders {
+		e.Workers = append(e.Workers, string(w))
+	}
+	slices.Sort(e.Workers)
+	p.s.log(Log{Event: e})
+}
+
+// joined: a worker that comes back late has something that nobody knows, and its
+// slots may be taken by it.
+func (p hardened) joined(w Worker) {
+	if p.s.recovery != nil {
+		p.s.worker(w).blocked = p.s.now + p.s.cfg.WorkerTimeout
+		p.s.emit(AskInventory{Worker: w})
+	}
+}
+
+func (hardened) replay(events []joblog.Event) *state {
+	st := &state{initialized: map[string]joblog.JobVertexInitialized{}}
+	var f finishedTasks
+	for _, e := range events {
+		switch e := e.(type) {
+		case joblog.VertexFinished:
+			f.put(e)
+		case joblog.VerticesReset:
+			for _, t := range e.Tasks {
+				f.drop(t)
+			}
+		case joblog.JobVertexInitialized:
+			st.initialized[e.Vertex] = e
+		case joblog.CoordinatorSnapshot:
+			st.putSnapshot(e.Snapshot)
+		case joblog.EpochStarted:
+			// What the master before this event did not keep is void.
+			kept := map[AttemptID]bool{}
+			for _, a := range e.Kept {
+				kept[a] = true
+			}
+			for _, x := range f.list() {
+				if !kept[x.Attempt] {
+					f.drop(x.Attempt.TaskID)
+				}
+			}
+		case joblog.WorkerSet:
+			st.workers = e.Workers
+		case joblog.JobFinished:
+			st.ended = &e
+		}
+	}
+	st.finished = f.list()
+	return st
+}
+
+// restore waits until it is known who goes on with which splits.
+func (hardened) restore(*state) {}
+
+func (hardened) unfinished(*vertex, []int) {}
+
+// over waits for all workers that the log or this master knows, however many
+// partitions are missing.
+func (p hardened) over(r *recovery) bool {
+	answered := func(w Worker) bool {
+		_, ok := r.inventories[w]
+		return ok || r.gone[w]
+	}
+	for _, w := range r.state.workers {
+		if !answered(Worker(w)) {
+			return false
+		}
+	}
+	for _, w := range p.s.workers {
+		if !answered(w.id) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p hardened) settle(r *recovery) {
+	s := p.s
+	for _, w := range r.order {
+		if s.worker(w) == nil {
+			continue // it has not joined: nobody could read from it
+		}
+		for _, h := range r.inventories[w].Partitions {
+			ref, ok := r.expected[h.Partition]
+			if !ok {
+				ref, ok = r.old[h.Partition]
+			}
+			if ok && len(h.Bytes) == ref.t.v.out[ref.output].subpartitions && !ref.t.parts[ref.output].there {
+				s.keep(ref, h, w)
+			}
+		}
+	}
+	s.resetMissing(r)
+	if !s.cfg.KeepConsumed {
+		for _, ref := range r.old {
+			if !s.needed(ref.t, ref.output) {
+				s.partitionAway(ref.t, ref.output)
+			}
+		}
+	}
+	s.run()
+	// What the log did not come to say follows from what it says.
+	p.takeover(p.keptAttempts())
+	s.initializeAll()
+	adopted, done := p.adopt(r)
+	p.coordinators(r.state)
+	p.holders()
+	for _, w := range r.order {
+		if s.worker(w) != nil {
+			p.answer(r.inventories[w], adopted)
+		}
+	}
+	for _, w := range s.workers {
+		if _, ok := r.inventories[w.id]; !ok {
+			p.joined(w.id) // it is still to say what it has
+		}
+	}
+	for _, d := range done {
+		if a := s.attempts[d.Attempt]; a != nil {
+			s.taskChanged(TaskChanged{Attempt: d.Attempt, State: scheduling.TaskFinished, Result: d.Result})
+		}
+	}
+	s.enqueueAll()
+}
+
+func (p hardened) keptAttempts() []AttemptID {
+	var kept []AttemptID
+	for _, v := range p.s.vertices {
+		for _, t := range v.tasks {
+			if t.state == finished {
+				kept = append(kept, t.winner.Attempt)
+			}
+		}
+	}
+	return kept
+}
+
+// adopt goes on with attempts of the master before. done are those that finished
+// while there was no master.
+func (p hardened) adopt(r *recovery) (adopted map[AttemptID]bool, done []Execution) {
+	s := p.s
+	adopted = map[AttemptID]bool{}
+	type candidate struct {
+		w *worker
+		x Execution
+	}
+	found := map[*task]candidate{}
+	for _, w := range r.order {
+		wk := s.worker(w)
+		for _, x := range r.inventories[w].Running {
+			t := p.adoptable(x)
+			if t == nil || wk == nil || x.State == scheduling.TaskFinished && !r.inventories[w].holds(x.Result.of(x.Attempt)) {
+				continue
+			}
+			if have, twice := found[t]; twice && (have.x.State == scheduling.TaskFinished || x.State != scheduling.TaskFinished) {
+				continue
+			}
+			found[t] = candidate{wk, x}
+		}
+	}
+	for _, v := range s.vertices {
+		for _, t := range v.tasks {
+			c, ok := found[t]
+			if !ok || slices.ContainsFunc(t.group(), func(m *task) bool { _, ok := found[m]; return !ok }) ||
+				v.Source && v.ledger.Assign(t.subtask, c.x.Result.Splits) != nil {
+				continue
+			}
+			a := &attempt{id: c.x.Attempt, t: t, worker: c.w.id, state: c.x.State, since: s.now}
+			if a.state == scheduling.TaskFinished {
+				a.state = scheduling.TaskRunning
+				done = append(done, c.x)
+			}
+			t.state = running
+			t.next = max(t.next, a.id.Attempt+1)
+			s.track(a, c.w)
+			s.holders[c.w.id] = true
+			adopted[a.id] = true
+			for i, e := range v.out {
+				if e.Pipelined {
+					v.out[i].setProducer(t.subtask, Producer{a.id, c.w.id})
+				}
+			}
+			s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
+				e.State, e.Detail, e.Reason = a.state.String(), string(a.worker), "adopted"
+			})
+		}
+	}
+	return adopted, done
+}
+
+// holds tells whether all these partitions are among what a worker has.
+func (e Inventory) holds(ids []PartitionID) bool {
+	for _, id := range ids {
+		if !slices.ContainsFunc(e.Partitions, func(h Held) bool { return h.Partition == id }) {
+			return false
+		}
+	}
+	return true
+}
+
+// adoptable finds the task of an attempt that may go on: it has not finished
+// elsewhere, it is what this master would start, and its input is there.
+func (p hardened) adoptable(x Execution) *task {
+	v := p.s.byID[x.Attempt.Vertex]
+	if v == nil || x.Attempt.Epoch >= p.s.cfg.Epoch || x.Attempt.Subtask < 0 || x.Attempt.Subtask >= len(v.tasks) ||
+		x.Parallelism != v.parallelism || x.State > scheduling.TaskRunning && x.State != scheduling.TaskFinished ||
+		slices.ContainsFunc(v.Coordinators, func(c Coordinator) bool { return !c.Snapshots }) {
+		return nil
+	}
+	t := v.tasks[x.Attempt.Subtask]
+	if t.state != created || !t.consumable() {
+		return nil
+	}
+	if x.State == scheduling.TaskFinished && p.s.checkResult(&attempt{id: x.Attempt, t: t}, x.Result) != nil {
+		return nil
+	}
+	return t
+}
+
+// coordinators begin from their newest snapshot. The splits of finished and
+// adopted subtasks are no longer theirs to give.
+func (p hardened) coordinators(st *state) {
+	for _, v := range p.s.vertices {
+		if v.parallelism == 0 {
+			continue
+		}
+		for _, c := range v.Coordinators {
+			e := RestoreCoordinator{Vertex: v.ID, Operator: c.Operator, Parallelism: v.parallelism, State: st.snapshot(c.Operator), Held: map[int][]string{}}
+			for _, t := range v.tasks {
+				if t.state != created {
+					e.Held[t.subtask] = v.ledger.Of(t.subtask)
+				}
+			}
+			p.s.emit(e)
+		}
+	}
+}
+
+// answer gives a worker its lists: everything that it has is in one of them.
+func (p hardened) answer(e Inventory, adopted map[AttemptID]bool) {
+	a := SettleInventory{Worker: e.Worker}
+	finishing := map[AttemptID]bool{}
+	for _, x := range e.Running {
+		switch {
+		case !adopted[x.Attempt]:
+			a.Cancel = append(a.Cancel, x.Attempt)
+		case x.State == scheduling.TaskFinished:
+			finishing[x.Attempt] = true
+			a.Adopt = append(a.Adopt, x.Attempt)
+		default:
+			a.Adopt = append(a.Adopt, x.Attempt)
+		}
+	}
+	for _, h := range e.Partitions {
+		t, output, ok := p.s.find(h.Partition)
+		switch {
+		case ok && t.parts[output].there && t.parts[output].worker == e.Worker, finishing[h.Partition.Producer], p.s.attempts[h.Partition.Producer] != nil:
+			a.Keep = append(a.Keep, h.Partition)
+		default:
+			a.Release = append(a.Release, h.Partition)
+		}
+	}
+	p.s.emit(a)
+}
+
+// late: what is not known by now is not needed.
+func (p hardened) late(e Inventory) {
+	live := map[AttemptID]bool{}
+	for _, x := range e.Running {
+		if p.s.attempts[x.Attempt] != nil {
+			live[x.Attempt] = true
+		}
+	}
+	p.answer(e, live)
+	if w := p.s.worker(e.Worker); w != nil && p.s.recovery != nil {
+		w.blocked = 0
+	}
+}
+
+// fallback begins anew: nothing that is in the log counts, nothing that workers
+// have is kept. It is not the job that failed.
+func (p hardened) fallback(err error) {
+	s := p.s
+	r := s.recovery
+	for _, v := range s.vertices {
+		v.parallelism, v.tasks, v.finished, v.inferring, v.durations = 0, nil, 0, false, nil
+		v.ledger = NewLedger(v.ID)
+		for _, e := range v.out {
+			e.ranges, e.consumers, e.producers, e.available = nil, nil, nil, 0
+		}
+	}
+	clear(s.fragile)
+	r.settled = true
+	s.emit(JobStatus{Status: scheduling.StatusRestarting, Err: err})
+	s.emit(ClearLog{})
+	s.status = scheduling.StatusRestarting
+	s.run()
+	p.takeover(nil)
+	s.initializeAll()
+	s.resetCoordinators()
+	for _, w := range r.order {
+		if s.worker(w) != nil {
+			p.answer(r.inventories[w], nil)
+		}
+	}
+}

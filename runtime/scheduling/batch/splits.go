@@ -1,0 +1,96 @@
+package batch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// unassigned is where a split is that no subtask has.
+const unassigned = -1
+
+// Ledger knows where each split of a source is: with the enumerator, with a
+// subtask that runs, or contained in one that has finished. A split that would
+// be in two places is refused.
+type Ledger struct {
+	vertex   string
+	where    map[string]int
+	finished map[int]bool
+}
+
+// NewLedger makes the ledger of a source.
+func NewLedger(vertex string) *Ledger {
+	return &Ledger{vertex: vertex, where: map[string]int{}, finished: map[int]bool{}}
+}
+
+// SplitError: a split is in two places.
+type SplitError struct {
+	Vertex, Split string
+	Has, Wants    int
+}
+
+func (e *SplitError) Error() string {
+	return fmt.Sprintf("split %q of vertex %q belongs to subtask %d, and subtask %d has it, too", e.Split, e.Vertex, e.Has, e.Wants)
+}
+
+// Discover: the enumerator has found splits. Those that somebody has stay there.
+func (l *Ledger) Discover(splits []string) {
+	for _, s := range splits {
+		if _, known := l.where[s]; !known {
+			l.where[s] = unassigned
+		}
+	}
+}
+
+// Assign: a subtask gets splits.
+func (l *Ledger) Assign(subtask int, splits []string) error {
+	for _, s := range splits {
+		if has, known := l.where[s]; known && has != unassigned && (has != subtask || l.finished[subtask]) {
+			return &SplitError{l.vertex, s, has, subtask}
+		}
+		l.where[s] = subtask
+	}
+	return nil
+}
+
+// Finish: a subtask has finished, and these are all splits it has read.
+func (l *Ledger) Finish(subtask int, splits []string) error {
+	if err := l.Assign(subtask, splits); err != nil {
+		return err
+	}
+	l.finished[subtask] = true
+	return nil
+}
+
+// Return takes the splits of a subtask back, all or those named.
+func (l *Ledger) Return(subtask int, splits ...string) {
+	delete(l.finished, subtask)
+	for s, has := range l.where {
+		if has == subtask && (len(splits) == 0 || slices.Contains(splits, s)) {
+			l.where[s] = unassigned
+		}
+	}
+}
+
+// Reset takes all back.
+func (l *Ledger) Reset() {
+	clear(l.finished)
+	for s := range l.where {
+		l.where[s] = unassigned
+	}
+}
+
+// Unassigned are the splits that nobody has, sorted.
+func (l *Ledger) Unassigned() []string { return l.Of(unassigned) }
+
+// Of are the splits of a subtask, sorted.
+func (l *Ledger) Of(subtask int) []string {
+	var out []string
+	for s := range maps.Keys(l.where) {
+		if l.where[s] == subtask {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

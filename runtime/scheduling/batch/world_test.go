@@ -1,0 +1,592 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"benchrun/runtime/joblog"
+	"benchrun/runtime/scheduling"
+	"benchrun/runtime/timeline"
+)
+
+// world is everything around a scheduler: workers with what they hold and run, a
+// log of which the end may be lost, split enumerators. It carries effects out
+// and answers what the scheduler asks for.
+type world struct {
+	cfg     Config
+	s       *Scheduler
+	now     time.Duration
+	timer   time.Duration
+	workers map[Worker]*site
+	order   []Worker
+
+	log     []joblog.Event // of all masters
+	base    int            // where this master's events begin
+	hasLog  bool           // a log file is there
+	durable int
+	slowLog bool // LogDurable comes when it is asked for
+	silent  map[Worker]bool
+
+	enumerators map[string]*enumerator // by operator
+	splits      map[string]int         // how many a source has
+	committed   map[AttemptID]int
+	read        map[AttemptID][]AttemptID // what an attempt has read
+	end         *Terminal
+	// What workers remember of attempts that have finished, too.
+	parallelismOf map[AttemptID]int
+	splitsOf      map[AttemptID][]string
+	holdCancel    bool
+	errs          []error
+	outcome       error // of the job, when its end was logged
+	pending       []Event
+}
+
+// site is what is on a worker.
+type site struct {
+	slots      int
+	partitions map[PartitionID][]int64
+	running    map[AttemptID]*Deploy
+	done       map[AttemptID]Result // finished while nobody could be told
+}
+
+// enumerator hands out splits one by one.
+type enumerator struct {
+	vertex string
+	free   []string
+	has    map[int][]string
+}
+
+func (e *enumerator) encode() []byte {
+	var b strings.Builder
+	b.WriteString(strings.Join(e.free, ","))
+	for _, k := range slices.Sorted(maps.Keys(e.has)) {
+		fmt.Fprintf(&b, "|%d:%s", k, strings.Join(e.has[k], ","))
+	}
+	return []byte(b.String())
+}
+
+func split(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+func newWorld(cfg Config, splits map[string]int) *world {
+	w := &world{cfg: cfg, splits: splits, workers: map[Worker]*site{}, committed: map[AttemptID]int{},
+		read: map[AttemptID][]AttemptID{}, silent: map[Worker]bool{},
+		parallelismOf: map[AttemptID]int{}, splitsOf: map[AttemptID][]string{}}
+	w.newMaster()
+	return w
+}
+
+func (w *world) newMaster() {
+	w.timer, w.end, w.pending = never, nil, nil
+	w.enumerators = map[string]*enumerator{}
+	for _, v := range w.cfg.Vertices {
+		for _, c := range v.Coordinators {
+			w.enumerators[c.Operator] = w.fresh(v.ID)
+		}
+	}
+	s, err := New(w.cfg)
+	if err != nil {
+		panic(err) // of a test's own job
+	}
+	w.s = s
+}
+
+func (w *world) fresh(vertex string) *enumerator {
+	e := &enumerator{vertex: vertex, has: map[int][]string{}}
+	for i := range w.splits[vertex] {
+		e.free = append(e.free, fmt.Sprintf("%s.%d", vertex, i))
+	}
+	return e
+}
+
+func (w *world) join(id Worker, slots int) []Effect {
+	if w.workers[id] == nil {
+		w.workers[id] = &site{slots: slots, partitions: map[PartitionID][]int64{}, running: map[AttemptID]*Deploy{}, done: map[AttemptID]Result{}}
+		w.order = append(w.order, id)
+	}
+	return w.step(WorkerJoined{ID: id, Slots: slots})
+}
+
+func (w *world) lose(id Worker) []Effect {
+	delete(w.workers, id)
+	w.order = slices.DeleteFunc(w.order, func(x Worker) bool { return x == id })
+	return w.step(WorkerLost{ID: id})
+}
+
+// crash replaces the master: of its log a part survives. Between the two some
+// attempts may finish.
+func (w *world) crash(lost int) {
+	keep := max(w.durable, len(w.log)-lost)
+	w.log = w.log[:keep]
+	w.cfg.Epoch++
+	w.newMaster()
+}
+
+// takeOver lets the new master begin with the workers that are there.
+func (w *world) takeOver() []Effect {
+	out := w.step(Start{HasLog: w.hasLog})
+	for _, id := range slices.Clone(w.order) {
+		out = append(out, w.join(id, w.workers[id].slots)...)
+	}
+	return out
+}
+
+// step brings an event, carries the effects out and brings the answers, until
+// there are none.
+func (w *world) step(e Event) []Effect {
+	w.pending = append(w.pending, e)
+	var all []Effect
+	for len(w.pending) > 0 {
+		e := w.pending[0]
+		w.pending = w.pending[1:]
+		out := w.s.Step(w.now, e)
+		dbg("EVENT %T %+v\n%s", e, e, printEffects(out))
+		all = append(all, out...)
+		for _, x := range out {
+			w.carryOut(x)
+		}
+	}
+	return all
+}
+
+func (w *world) fail(format string, a ...any) { w.errs = append(w.errs, fmt.Errorf(format, a...)) }
+
+func (w *world) answer(e Event) { w.pending = append(w.pending, e) }
+
+func (w *world) carryOut(x Effect) {
+	switch x := x.(type) {
+	case Log:
+		w.hasLog = true
+		e := x.Event
+		if f, ok := e.(joblog.VertexFinished); ok && x.Wait {
+			f.Snapshotted = true
+			for _, op := range x.Snapshots {
+				f.Snapshots = append(f.Snapshots, joblog.Snapshot{Operator: op, Data: w.enumerators[op].encode()})
+			}
+			e = f
+		}
+		if k, ok := e.(joblog.EpochStarted); ok && k.Epoch != w.cfg.Epoch {
+			w.fail("epoch %d in the log of %d", k.Epoch, w.cfg.Epoch)
+		}
+		if e.Kind() == joblog.KindJobFinished {
+			w.outcome = w.check()
+		}
+		w.log = append(w.log, e)
+		if !w.slowLog {
+			w.sync()
+		}
+	case ClearLog:
+		w.log, w.base, w.durable, w.hasLog = nil, 0, 0, false
+	case CloseLog:
+		if x.Clear {
+			w.hasLog = false
+		}
+	case ReplayLog:
+		w.answer(Replayed{Events: slices.Clone(w.log)})
+		w.base, w.durable = len(w.log), len(w.log)
+	case AskInventory:
+		if !w.silent[x.Worker] {
+			w.answer(w.inventory(x.Worker))
+		}
+	case SettleInventory:
+		w.settle(x)
+	case SnapshotCoordinator:
+		w.answer(SnapshotTaken{Operator: x.Operator, Data: w.enumerators[x.Operator].encode()})
+	case RestoreCoordinator:
+		w.restoreEnumerator(x)
+	case ResetSubtasks:
+		e := w.enumerators[x.Operator]
+		for _, i := range x.Subtasks {
+			e.free = append(e.free, e.has[i]...)
+			delete(e.has, i)
+		}
+	case Deploy:
+		w.deploy(x)
+	case Cancel:
+		if site := w.workers[x.Worker]; site != nil {
+			delete(site.running, x.Attempt)
+		}
+		if !w.holdCancel {
+			w.answer(TaskChanged{Attempt: x.Attempt, Worker: x.Worker, State: scheduling.TaskCanceled})
+		}
+	case Release:
+		if site := w.workers[x.Worker]; site != nil {
+			for _, id := range x.Partitions {
+				delete(site.partitions, id)
+			}
+		}
+	case CommitOutput:
+		w.committed[x.Attempt]++
+		w.answer(OutputCommitted{Attempt: x.Attempt})
+	case SetTimer:
+		w.timer = x.At
+	case StopTimer:
+		w.timer = never
+	case Terminal:
+		w.end = &x
+	}
+}
+
+// sync makes the log durable.
+func (w *world) sync() {
+	w.durable = len(w.log)
+	w.answer(LogDurable{Number: uint64(w.durable - w.base)})
+}
+
+func (w *world) inventory(id Worker) Inventory {
+	inv := Inventory{Worker: id, Epoch: w.cfg.Epoch}
+	site := w.workers[id]
+	if site == nil {
+		return inv
+	}
+	for p, b := range site.partitions {
+		inv.Partitions = append(inv.Partitions, Held{p, b})
+	}
+	slices.SortFunc(inv.Partitions, func(a, b Held) int { return byPartition(a.Partition, b.Partition) })
+	for a, d := range site.running {
+		inv.Running = append(inv.Running, Execution{Attempt: a, Parallelism: d.Parallelism, State: scheduling.TaskRunning, Result: Result{Splits: slices.Clone(w.splitsOf[a])}})
+	}
+	for a, r := range site.done {
+		inv.Running = append(inv.Running, Execution{Attempt: a, Parallelism: w.parallelismOf[a], State: scheduling.TaskFinished, Result: r})
+	}
+	slices.SortFunc(inv.Running, func(a, b Execution) int { return strings.Compare(a.Attempt.String(), b.Attempt.String()) })
+	return inv
+}
+
+func (w *world) settle(x SettleInventory) {
+	site := w.workers[x.Worker]
+	for _, id := range x.Release {
+		delete(site.partitions, id)
+	}
+	for _, a := range x.Cancel {
+		delete(site.running, a)
+		delete(site.done, a)
+	}
+	for _, a := range x.Adopt {
+		delete(site.done, a)
+	}
+	for id := range site.partitions {
+		if !slices.Contains(x.Keep, id) {
+			w.fail("worker %s holds %s, which is in no list", x.Worker, id)
+		}
+	}
+}
+
+func (w *world) restoreEnumerator(x RestoreCoordinator) {
+	e := w.fresh(x.Vertex)
+	if x.State != nil {
+		parts := strings.Split(string(x.State), "|")
+		e.free = split(parts[0])
+		for _, p := range parts[1:] {
+			var k int
+			n, list, _ := strings.Cut(p, ":")
+			fmt.Sscan(n, &k)
+			e.has[k] = split(list)
+		}
+	}
+	if x.Held != nil {
+		// What subtasks hold is theirs; all else is free again.
+		held := map[string]bool{}
+		for _, l := range x.Held {
+			for _, s := range l {
+				held[s] = true
+			}
+		}
+		e = w.fresh(x.Vertex)
+		e.free = slices.DeleteFunc(e.free, func(s string) bool { return held[s] })
+		for k, l := range x.Held {
+			e.has[k] = l
+		}
+	}
+	w.enumerators[x.Operator] = e
+}
+
+// deploy checks that what the attempt reads is there.
+func (w *world) deploy(x Deploy) {
+	site := w.workers[x.Worker]
+	if site == nil {
+		w.fail("%s is deployed on %s, which is not there", x.Attempt, x.Worker)
+		return
+	}
+	busy := 0
+	for a := range site.running {
+		if w.s.attempts[a] != nil { // one that is not known is about to be cancelled
+			busy++
+		}
+	}
+	if busy >= site.slots {
+		w.fail("worker %s has %d slots and gets another task", x.Worker, site.slots)
+	}
+	site.running[x.Attempt] = &x
+	w.parallelismOf[x.Attempt] = x.Parallelism
+	w.splitsOf[x.Attempt] = nil
+	for _, e := range w.enumerators {
+		if e.vertex == x.Attempt.Vertex {
+			w.splitsOf[x.Attempt] = slices.Clone(e.has[x.Attempt.Subtask])
+		}
+	}
+	w.read[x.Attempt] = nil
+	for _, in := range x.Inputs {
+		for _, p := range in.Producers {
+			w.read[x.Attempt] = append(w.read[x.Attempt], p.Attempt)
+			if in.Pipelined {
+				continue
+			}
+			id := PartitionID{in.DataSet, p.Attempt}
+			from := w.workers[p.Worker]
+			if from == nil || from.partitions[id] == nil {
+				w.fail("%s is deployed and its input %s is not on %s", x.Attempt, id, p.Worker)
+			}
+		}
+	}
+	w.answer(TaskChanged{Attempt: x.Attempt, Worker: x.Worker, State: scheduling.TaskRunning})
+}
+
+// pull lets a source's attempt read splits until there are none, or one.
+func (w *world) pull(a AttemptID, all bool) {
+	if w.s.attempts[a] == nil {
+		return // a coordinator does not serve attempts that its master does not know
+	}
+	for _, v := range w.cfg.Vertices {
+		if v.ID != a.Vertex {
+			continue
+		}
+		for _, c := range v.Coordinators {
+			e := w.enumerators[c.Operator]
+			for len(e.free) > 0 {
+				e.has[a.Subtask] = append(e.has[a.Subtask], e.free[0])
+				for other := range w.s.attempts { // all executions of a subtask read the same
+					if other.TaskID == a.TaskID {
+						w.splitsOf[other] = append(w.splitsOf[other], e.free[0])
+					}
+				}
+				e.free = e.free[1:]
+				if !all {
+					break
+				}
+			}
+		}
+	}
+}
+
+// finish ends an attempt with the same number of bytes in each subpartition.
+// Untold: there is no master to hear of it.
+func (w *world) finish(id Worker, a AttemptID, bytes int64, untold bool) []Effect {
+	site := w.workers[id]
+	d := site.running[a]
+	w.pull(a, true)
+	r := Result{Records: 1, Splits: slices.Clone(w.splitsOf[a])}
+	for _, o := range d.Outputs {
+		if o.Pipelined {
+			continue
+		}
+		b := make([]int64, o.Subpartitions)
+		for i := range b {
+			b[i] = bytes
+		}
+		r.Results = append(r.Results, joblog.Result{DataSet: o.DataSet, Bytes: b})
+		site.partitions[PartitionID{o.DataSet, a}] = b
+	}
+	delete(site.running, a)
+	if untold {
+		site.done[a] = r
+		return nil
+	}
+	return w.step(TaskChanged{Attempt: a, Worker: id, State: scheduling.TaskFinished, Result: r})
+}
+
+// where finds the worker that runs the current attempt of a task.
+func (w *world) where(t TaskID) (Worker, AttemptID, error) {
+	for _, id := range w.order {
+		for _, a := range slices.SortedFunc(maps.Keys(w.workers[id].running), func(a, b AttemptID) int { return strings.Compare(a.String(), b.String()) }) {
+			if a.TaskID == t {
+				return id, a, nil
+			}
+		}
+	}
+	return "", AttemptID{}, fmt.Errorf("no attempt of %s runs", t)
+}
+
+// running lists all attempts that run, in order.
+func (w *world) running() (out []Execution, where map[AttemptID]Worker) {
+	where = map[AttemptID]Worker{}
+	for _, id := range w.order {
+		for a := range w.workers[id].running {
+			out = append(out, Execution{Attempt: a})
+			where[a] = id
+		}
+	}
+	slices.SortFunc(out, func(a, b Execution) int { return strings.Compare(a.Attempt.String(), b.Attempt.String()) })
+	return out, where
+}
+
+// verify checks a job that has FINISHED: each split was read once, each task
+// read what counts, output was committed once, and nothing is left.
+func (w *world) verify() error {
+	errs := append(slices.Clone(w.errs), w.outcome)
+	for _, id := range w.order {
+		if w.silent[id] || w.s.vertices[0].parallelism == 0 {
+			continue // it could not be told, or all workers drop a job that was over before
+		}
+		if n := len(w.workers[id].partitions); n > 0 {
+			errs = append(errs, fmt.Errorf("worker %s is left with %d partitions: %v", id, n, slices.Collect(maps.Keys(w.workers[id].partitions))))
+		}
+		if n := len(w.workers[id].running); n > 0 {
+			errs = append(errs, fmt.Errorf("worker %s is left with %d tasks", id, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check is the part about the output, when the end of the job is logged.
+func (w *world) check() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	want := map[AttemptID]bool{}
+	for _, v := range w.s.vertices {
+		seen := map[string]AttemptID{}
+		for _, t := range v.tasks {
+			a := t.winner.Attempt
+			if v.Source {
+				for _, s := range w.splitsOf[a] {
+					if other, twice := seen[s]; twice {
+						bad("split %s was read by %s and %s", s, other, a)
+					}
+					seen[s] = a
+				}
+			}
+			if v.Commits {
+				want[a] = true
+			}
+			for i, in := range t.inputsOf() {
+				for j, p := range in.Producers {
+					if got := w.s.byData[t.v.in[i].DataSet].from.tasks[in.Range.FirstPartition+j].winner.Attempt; got != p.Attempt {
+						bad("%s reads %s, the task's winner is %s", a, p.Attempt, got)
+					}
+					if !slices.Contains(w.read[a], p.Attempt) {
+						bad("%s has not read %s", a, p.Attempt)
+					}
+				}
+			}
+		}
+		if v.Source && len(seen) != w.splits[v.ID] {
+			bad("%d of %d splits of %s were read", len(seen), w.splits[v.ID], v.ID)
+		}
+	}
+	for a := range w.committed {
+		if !want[a] {
+			bad("%s was committed and does not count", a)
+		}
+	}
+	for a := range want {
+		if w.committed[a] == 0 {
+			bad("%s was not committed", a)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// print writes effects one a line; states of tasks are left out.
+func printEffects(es []Effect) string {
+	var b strings.Builder
+	for _, e := range es {
+		switch e := e.(type) {
+		case Note:
+			switch e.Event.Kind {
+			case timeline.PartitionKept, timeline.PartitionLost:
+				fmt.Fprintf(&b, "%s %s %s/%d#%d %s\n", e.Event.Kind, e.Event.Detail, e.Event.Vertex, e.Event.Subtask, e.Event.Attempt, e.Event.Reason)
+			case timeline.EventReplayed:
+				fmt.Fprintf(&b, "replayed %d events, %s\n", e.Event.Records, e.Event.Detail)
+			case timeline.TaskState:
+				if e.Event.Reason != "" {
+					fmt.Fprintf(&b, "%s %s/%d#%d\n", e.Event.Reason, e.Event.Vertex, e.Event.Subtask, e.Event.Attempt)
+				}
+			}
+		case AskInventory:
+			fmt.Fprintf(&b, "ask %s\n", e.Worker)
+		case SettleInventory:
+			fmt.Fprintf(&b, "settle %s: keep %v, release %v, adopt %v, cancel %v\n", e.Worker, e.Keep, e.Release, e.Adopt, e.Cancel)
+		case ReplayLog:
+			b.WriteString("replay log\n")
+		case ClearLog:
+			b.WriteString("clear log\n")
+		case CloseLog:
+			fmt.Fprintf(&b, "close log, clear %v\n", e.Clear)
+		case Log:
+			fmt.Fprintf(&b, "log %s", e.Event.Kind())
+			switch x := e.Event.(type) {
+			case joblog.VertexFinished:
+				fmt.Fprintf(&b, " %s", x.Attempt)
+			case joblog.VerticesReset:
+				fmt.Fprintf(&b, " %v", x.Tasks)
+			case joblog.JobVertexInitialized:
+				fmt.Fprintf(&b, " %s:%d", x.Vertex, x.Parallelism)
+			case joblog.EpochStarted:
+				fmt.Fprintf(&b, " %d, kept %v", x.Epoch, x.Kept)
+			case joblog.WorkerSet:
+				fmt.Fprintf(&b, " %v", x.Workers)
+			}
+			if e.Cut {
+				b.WriteString(" (cut)")
+			}
+			if e.Wait {
+				fmt.Fprintf(&b, " with snapshots %v", e.Snapshots)
+			}
+			b.WriteString("\n")
+		case SnapshotCoordinator:
+			fmt.Fprintf(&b, "snapshot %s\n", e.Operator)
+		case RestoreCoordinator:
+			fmt.Fprintf(&b, "restore %s from %q", e.Operator, e.State)
+			if e.Held != nil {
+				fmt.Fprintf(&b, ", held %v", e.Held)
+			}
+			b.WriteString("\n")
+		case ResetSubtasks:
+			fmt.Fprintf(&b, "reset subtasks %v of %s\n", e.Subtasks, e.Operator)
+		case InferParallelism:
+			fmt.Fprintf(&b, "infer parallelism of %s\n", e.Vertex)
+		case Deploy:
+			fmt.Fprintf(&b, "deploy %s on %s", e.Attempt, e.Worker)
+			if e.Speculative {
+				b.WriteString(", speculative")
+			}
+			for _, in := range e.Inputs {
+				r := in.Range
+				fmt.Fprintf(&b, ", %s %d-%d:%d-%d", in.DataSet, r.FirstPartition, r.LastPartition, r.FirstSubpartition, r.LastSubpartition)
+			}
+			b.WriteString("\n")
+		case Cancel:
+			fmt.Fprintf(&b, "cancel %s on %s\n", e.Attempt, e.Worker)
+		case Release:
+			fmt.Fprintf(&b, "release on %s %v\n", e.Worker, e.Partitions)
+		case CommitOutput:
+			fmt.Fprintf(&b, "commit %s\n", e.Attempt)
+		case SetTimer:
+			fmt.Fprintf(&b, "timer at %v\n", e.At)
+		case StopTimer:
+			b.WriteString("no timer\n")
+		case JobStatus:
+			fmt.Fprintf(&b, "status %s", e.Status)
+			if e.Err != nil {
+				fmt.Fprintf(&b, ": %v", e.Err)
+			}
+			b.WriteString("\n")
+		case Terminal:
+			fmt.Fprintf(&b, "TERMINAL %s\n", e.Status)
+		}
+	}
+	if b.Len() == 0 {
+		return "ok\n"
+	}
+	return b.String()
+}
+
+var dbg = func(string, ...any) {}
