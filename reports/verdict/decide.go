@@ -185,7 +185,6 @@ func (g *gate) runs(find func(workload string) *result.Loaded) {
 }
 
 func (g *gate) cells(w result.Workload, build, theirs string, at, baseAt map[[3]string]*Column, base *result.Loaded, several bool) {
-	measured := 0
 	for _, c := range g.head.Run.Plan.Cells {
 		if c.Workload != w.Name {
 			continue
@@ -200,11 +199,10 @@ func (g *gate) cells(w result.Workload, build, theirs string, at, baseAt map[[3]
 			g.warn("%s %s: left out of one of the runs; it is not judged", w.Name, c.Cell)
 			continue
 		}
-		if len(b.Samples(w.Primary)) > 0 {
-			measured++
-		} else if !unsupported(ours) && !unsupported(b) {
+		if len(b.Samples(w.Primary)) == 0 && !unsupported(ours) && !unsupported(b) {
+			// It stays a cell that is judged, or the number of these would
+			// depend on what was measured.
 			g.say(result.ExitBaseline, "%s %s: the baseline %s has no sample of %s", w.Name, c.Cell, base.Run.Run, w.Primary)
-			continue
 		}
 		name := c.Cell
 		if several {

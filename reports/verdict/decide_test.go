@@ -29,8 +29,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestExitCodes: the most severe outcome wins. Fails if the order of severity
-// is that of the numbers.
+// TestExitCodes: the most severe outcome wins. Fails if failed trials give no
+// code.
 func TestExitCodes(t *testing.T) {
 	end := func(o result.Outcome) func(*result.Trial) {
 		return func(x *result.Trial) { x.Outcome, x.Reason, x.Metrics = o, "because", nil }
@@ -66,6 +66,32 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestSeverity: among verdicts a slow cell outweighs an unsure one, and a
+// failure what does not compare. Fails if the larger number wins.
+func TestSeverity(t *testing.T) {
+	run := lab{blocks: 8, value: func(cell, build string, block int) (float64, result.Outcome) {
+		switch {
+		case cell == "D=true":
+			return times(1.5)(cell, build, block)
+		case build == "head" && block%2 == 0:
+			return 3, result.OK
+		}
+		return times(1)(cell, build, block)
+	}}.run()
+	d := Decide(run, nil, Rules{})
+	wantExit(t, d, result.ExitRegression)
+	if j := verdictOf(t, d, "D=false"); j.Verdict != Inconclusive {
+		t.Errorf("%+v", j)
+	}
+	head := single(lab{blocks: 8, value: func(cell, build string, block int) (float64, result.Outcome) {
+		if block == 3 {
+			return 0, result.Failed
+		}
+		return times(1)(cell, build, block)
+	}}.run(), "head")
+	wantExit(t, Decide(head, func(string) *result.Loaded { return nil }, Rules{}), result.ExitFailed, "there is no baseline")
+}
+
 // TestInfrastructureIsNotSlower: trials of the head that fail make no cell
 // slower, and their share is tested apart. Fails if censored pairs count as
 // slow ones.
@@ -81,6 +107,18 @@ func TestInfrastructureIsNotSlower(t *testing.T) {
 	j := verdictOf(t, d, "D=true")
 	if j.Verdict == Slower || j.Verdict == Same || j.Verdict == Faster {
 		t.Errorf("%+v", j)
+	}
+	few := lab{blocks: 12, value: func(_, build string, block int) (float64, result.Outcome) {
+		if build == "head" && block < 6 {
+			return 0, result.Timeout
+		}
+		if build == "head" {
+			return 1.08, result.OK
+		}
+		return 1, result.OK
+	}}.run()
+	if j := verdictOf(t, Decide(few, nil, Rules{}), "D=true"); j.Verdict != Inconclusive || *j.Ratio > 1.09 {
+		t.Errorf("half of the trials failed: %+v", j)
 	}
 	wantWarning(t, d.Warnings, "w D=true: 5 of 12 trials did not end well, and 0 of 12 of the base", "p = 0.019")
 	// What is slower among the trials that ended stays so with failures of the

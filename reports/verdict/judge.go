@@ -124,12 +124,10 @@ func paired(logs, differences []float64, flips stats.SignFlip, better result.Bet
 	switch {
 	case better == result.Neutral:
 		f.why = "the metric has no better direction"
-	case math.Abs(middle) <= limit+equal && excludes:
-		f.why = "it differs, but the median ratio is inside the threshold and the interval is not"
 	case !excludes:
 		f.why = "the interval holds both no change and more than the threshold"
 	case math.Abs(middle) <= limit+equal:
-		f.why = "the interval reaches beyond the threshold"
+		f.why = "it differs, but the median ratio is inside the threshold and the interval is not"
 	case math.Abs(difference) <= band.Absolute:
 		f.why = "the median difference is below the absolute threshold"
 	case math.Abs(middle) <= noise:

@@ -196,10 +196,9 @@ var (
 	simNoises = []string{"model", "two humps", "heavy tails", "far too noisy"}
 )
 
-// TestOneLook: eight pairs, the default threshold. Fails if callError is 0.5,
-// if the interval is not asked to exclude 1, or if the median ratio need not be
-// beyond the threshold.
-func TestOneLook(t *testing.T) {
+// TestSimulationOneLook: eight pairs, the default threshold. Fails if callError
+// is 0.5, or if the interval is not asked to exclude 1.
+func TestSimulationOneLook(t *testing.T) {
 	for _, cells := range simCells {
 		for _, noise := range simNoises {
 			for _, lost := range []float64{0, 0.1} {
@@ -215,10 +214,9 @@ func TestOneLook(t *testing.T) {
 	}
 }
 
-// TestTwoLooks: eight pairs, and eight more of what alarmed. Fails if the
-// second look is at the new blocks alone, or if the screen asks for the whole
-// threshold and an interval of 99 %.
-func TestTwoLooks(t *testing.T) {
+// TestSimulationTwoLooks: eight pairs, and eight more of what alarmed. Fails if
+// confirmedError is 0.9, or if the screen asks for an interval of 99 %.
+func TestSimulationTwoLooks(t *testing.T) {
 	for _, cells := range simCells {
 		for _, noise := range simNoises {
 			for _, lost := range []float64{0, 0.1} {
@@ -233,10 +231,10 @@ func TestTwoLooks(t *testing.T) {
 	}
 }
 
-// TestSmallSlowdown: a tenth more time and a threshold of a twentieth. One cell
+// TestSimulationSmallSlowdown: a tenth more time and a threshold of a twentieth. One cell
 // takes 8+7 pairs; of several, each gets a smaller share of the error, and it
 // takes 15+15.
-func TestSmallSlowdown(t *testing.T) {
+func TestSimulationSmallSlowdown(t *testing.T) {
 	for _, d := range []design{
 		{cells: 1, first: 8, second: 7},
 		{cells: 4, first: 15, second: 15},
@@ -251,9 +249,9 @@ func TestSmallSlowdown(t *testing.T) {
 	}
 }
 
-// TestRunsApart: the offset between two runs is no regression. Fails if the
+// TestSimulationRunsApart: the offset between two runs is no regression. Fails if the
 // interval is not widened.
-func TestRunsApart(t *testing.T) {
+func TestSimulationRunsApart(t *testing.T) {
 	for _, cells := range simCells {
 		for _, noise := range simNoises {
 			d := design{cells: cells, first: 8, threshold: 0.10, noise: noise}
@@ -278,8 +276,8 @@ func TestRunsApart(t *testing.T) {
 	atLeast(t, d, "found by two runs", float64(red)/float64(n), 0.90)
 }
 
-// TestGateCallsAsSimulated: what the simulation judges is what Decide judges.
-func TestGateCallsAsSimulated(t *testing.T) {
+// TestSimulationIsTheGate: what the simulation judges is what Decide judges.
+func TestSimulationIsTheGate(t *testing.T) {
 	d := design{cells: 4, first: 8, threshold: 0.10, noise: "model", slow: 2, slowdown: 0.25}
 	r := rand.New(rand.NewPCG(simSeed, 1))
 	for range 30 {
