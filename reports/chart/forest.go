@@ -169,9 +169,14 @@ func (f *Forest) draw(s surface) {
 	if sc.log {
 		title += ", logarithmic scale"
 	}
+	if b := f.better(); b != "" {
+		title += "; " + b + " is better"
+	}
 	if f.banded() {
 		title += "; shaded: within the threshold"
 	}
+	middle := left + width/2
+	title = fit(title, 2*min(middle, chartWidth-middle))
 	y := forestTop
 	for _, g := range f.Groups { // bands lie under the grid
 		if g.Name != "" {
@@ -198,6 +203,18 @@ func (f *Forest) draw(s surface) {
 			y += effectHeight
 		}
 	}
+}
+
+// better is the direction that all groups share, if it is one.
+func (f *Forest) better() string {
+	out := ""
+	for i, g := range f.Groups {
+		if g.Better != "lower" && g.Better != "higher" || i > 0 && g.Better != out {
+			return ""
+		}
+		out = g.Better
+	}
+	return out
 }
 
 func (f *Forest) banded() bool {

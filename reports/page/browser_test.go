@@ -170,6 +170,13 @@ func library(t *testing.T) map[string]string {
 	if err := RenderDecision(run, slowed()); err != nil {
 		t.Fatal(err)
 	}
+	long := standard()
+	long.blocks, long.workload = 6, "a-workload-whose-name-goes-on-for-longer-than-anybody-would-like-to-read-it"
+	long.cells = nil
+	for i := range 10 {
+		long.cells = append(long.cells, fmt.Sprintf("R=%v,D=%v,buffers-per-channel=%d,execution.checkpointing.aligned-checkpoint-timeout=%ds,path=<b>%%2Fa%%2Fvery%%2Flong%%2Fpath%%2Fwithout%%2Fany%%2Fspace%%2Fin%%2Fit", i%2 == 0, i%3 == 0, i, i))
+	}
+	names, _ := render(t, long)
 	above := t.TempDir()
 	if err := os.Rename(run, filepath.Join(above, "run")); err != nil {
 		t.Fatal(err)
@@ -189,7 +196,7 @@ func library(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"report": filepath.Join(above, "run", "report.html"), "gate": filepath.Join(above, "run", "gate.html"),
-		"trend": filepath.Join(above, "trend.html"), "index": filepath.Join(above, "index.html"),
+		"trend": filepath.Join(above, "trend.html"), "index": filepath.Join(above, "index.html"), "long names": filepath.Join(names, "report.html"),
 	}
 }
 
@@ -206,7 +213,7 @@ func TestBrowser(t *testing.T) {
 // holds it to what readers need. Fails if, for instance, --dim is #999999, a
 // table lacks its scroll box, an SVG its description, or the skip link is gone.
 func browsePages(t *testing.T, b *tab, pages map[string]string) {
-	for _, name := range []string{"report", "gate", "trend", "index"} {
+	for _, name := range []string{"report", "gate", "trend", "index", "long names"} {
 		grounds := map[string]string{}
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390} {

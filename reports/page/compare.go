@@ -144,7 +144,7 @@ func (w *workloadView) compared(id, title, reference string, all []comparison, b
 	}
 	primary := w.spec.Primary
 	add := func(name, title, note string, f *chart.Forest) {
-		w.Forests = append(w.Forests, figure{ID: w.ID + "-" + name, Title: title, Note: note, File: slug(w.Name) + "-" + name + ".png", SVG: template.HTML(f.SVG()), picture: f})
+		w.Forests = append(w.Forests, figure{ID: w.ID + "-" + name, Title: title, Note: note, File: plotName(w.Name, name), SVG: template.HTML(f.SVG()), picture: f})
 	}
 	group := func(metric string, all []comparison) chart.ForestGroup {
 		g := chart.ForestGroup{Name: short(metric), Better: string(metricOf(metric).Better)}

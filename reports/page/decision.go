@@ -308,7 +308,7 @@ func (v *decisionView) forests(d *verdict.Decision) {
 			}
 			f.Groups[i].Rows = append(f.Groups[i].Rows, effect(&j, label(j.Cell)))
 		}
-		v.Figures = append(v.Figures, figure{ID: "forest-" + slug(w), Title: w, Note: "ratios " + v.Head + " to " + v.Base + ", the smallest first", File: gatePlots + slug(w) + ".png", SVG: template.HTML(f.SVG()), picture: f})
+		v.Figures = append(v.Figures, figure{ID: "forest-" + slug(w), Title: w, Note: "ratios " + v.Head + " to " + v.Base + ", the smallest first", File: plotName(gatePlots + w), SVG: template.HTML(f.SVG()), picture: f})
 	}
 }
 

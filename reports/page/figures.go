@@ -51,7 +51,7 @@ func (w *workloadView) overviews() {
 			name += "-" + slug(f.name)
 		}
 		w.Overviews = append(w.Overviews, figure{
-			ID: w.ID + "-" + name, Title: title, File: slug(w.Name) + "-" + name + ".png", SVG: template.HTML(b.SVG()), picture: b, Series: b.Series,
+			ID: w.ID + "-" + name, Title: title, File: plotName(w.Name, name), SVG: template.HTML(b.SVG()), picture: b, Series: b.Series,
 		})
 	}
 }
@@ -91,7 +91,7 @@ func (w *workloadView) points() {
 			}
 			p.Rows = append(p.Rows, r)
 		}
-		f := figure{ID: w.ID + "-" + slug(m), Title: short(m), File: slug(w.Name) + "-" + slug(m) + ".png", SVG: template.HTML(p.SVG()), picture: p, Note: m}
+		f := figure{ID: w.ID + "-" + slug(m), Title: short(m), File: plotName(w.Name, m), SVG: template.HTML(p.SVG()), picture: p, Note: m}
 		if d.Better != result.Neutral {
 			f.Note += ", " + string(d.Better) + " is better"
 		}
@@ -153,7 +153,7 @@ func (w *workloadView) timelines(dir string) error {
 		}
 		w.Timelines = append(w.Timelines, figure{
 			ID: w.ID + "-timeline-" + slug(w.columns[i].Name), Title: w.labels[i], Note: note,
-			File: slug(w.Name) + "-timeline-" + slug(w.columns[i].Name) + ".png", SVG: template.HTML(c.SVG()), picture: c,
+			File: plotName(w.Name, "timeline", w.columns[i].Name), SVG: template.HTML(c.SVG()), picture: c,
 		})
 	}
 	return nil
@@ -195,7 +195,7 @@ func (w *workloadView) sideBySide(stories []*story, charts []*chart.Timeline, fr
 		return
 	}
 	w.Compared = append(w.Compared, figure{ID: w.ID + "-side-by-side", Title: "One trial a cell, side by side", Note: "“safe” is the first checkpoint after the fault",
-		File: slug(w.Name) + "-side-by-side.png", SVG: template.HTML(b.SVG()), picture: b})
+		File: plotName(w.Name, "side-by-side"), SVG: template.HTML(b.SVG()), picture: b})
 }
 
 // typical picks the trial of a column that its timeline shows.

@@ -158,7 +158,7 @@ func (w *workloadView) heat() {
 	if m.Better != result.Neutral {
 		note += ", " + string(m.Better) + " is better"
 	}
-	w.Heats = append(w.Heats, figure{ID: w.ID + "-matrix", Title: title, Note: note, File: slug(w.Name) + "-matrix.png", SVG: template.HTML(h.SVG()), picture: h})
+	w.Heats = append(w.Heats, figure{ID: w.ID + "-matrix", Title: title, Note: note, File: plotName(w.Name, "matrix"), SVG: template.HTML(h.SVG()), picture: h})
 }
 
 func unescape(v string) string {

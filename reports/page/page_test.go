@@ -511,6 +511,19 @@ func TestSlugs(t *testing.T) {
 	}
 }
 
+// TestPlotNames: however long names are, files can be written, and no two cells
+// share one. Fails if plotName cuts without a checksum.
+func TestPlotNames(t *testing.T) {
+	long := strings.Repeat("long-", 60)
+	a, b := plotName("w", "timeline", "x="+long+"1"), plotName("w", "timeline", "x="+long+"2")
+	if a == b || len(a) > 200 || !strings.HasSuffix(a, ".png") {
+		t.Errorf("%s\n%s", a, b)
+	}
+	if got := plotName(gatePlots+"w", "R=true"); got != "gate-forest-w-R-true.png" {
+		t.Error(got)
+	}
+}
+
 func TestLeastAdvanced(t *testing.T) {
 	got := leastAdvanced([][]span{
 		{{0, 10, 3}, {12, 20, 1}, {20, 30, 3}},

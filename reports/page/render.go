@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"html/template"
 	"os"
 	"path/filepath"
@@ -201,13 +202,31 @@ func slug(name string) string {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
 			b.WriteRune(r)
-		case r == '=', r == ',', r == '@', r == '/', r == ' ', r == '#', r == ':', r == '%':
+		case r == '=', r == ',', r == '@', r == '/', r == ' ':
 			b.WriteByte('-')
+		case r == '#':
+			b.WriteByte('.')
 		default:
 			fmt.Fprintf(&b, "u%x", r)
 		}
 	}
 	return b.String()
+}
+
+// plotNameMax keeps names of files far below what file systems take.
+const plotNameMax = 150
+
+// plotName is the name of a picture's file. Of one that is too long the end is
+// a checksum, so that names that differ stay different.
+func plotName(parts ...string) string {
+	for i, p := range parts {
+		parts[i] = slug(p)
+	}
+	name := strings.Join(parts, "-")
+	if len(name) > plotNameMax {
+		name = fmt.Sprintf("%s-%08x", name[:plotNameMax], crc32.ChecksumIEEE([]byte(name)))
+	}
+	return name + ".png"
 }
 
 // indented is the form of the JSON files.
