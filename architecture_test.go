@@ -37,12 +37,13 @@ var floors = map[string]int{
 // neighbours are the imports inside a floor. A new one is a decision: it goes
 // into this list and into ARCHITECTURE.md.
 var neighbours = map[string][]string{
-	"buffer":  {"record"},   // a queued buffer knows the kind of element it carries
-	"graph":   {"record"},   // edges are keyed by record key groups
-	"shuffle": {"exchange"}, // what blocks is served over the same wire and gates
-	"source":  {"operator"}, // readers emit into the first operator of a chain
-	"worker":  {"control"},  // the worker's side of the transport
-	"master":  {"control"},  // the master's side of the transport
+	"scheduling": {"joblog"},   // the batch scheduler decides what is logged
+	"buffer":     {"record"},   // a queued buffer knows the kind of element it carries
+	"graph":      {"record"},   // edges are keyed by record key groups
+	"shuffle":    {"exchange"}, // what blocks is served over the same wire and gates
+	"source":     {"operator"}, // readers emit into the first operator of a chain
+	"worker":     {"control"},  // the worker's side of the transport
+	"master":     {"control"},  // the master's side of the transport
 }
 
 // leaves are the only packages of ours, at any depth, that a package needs.
