@@ -141,8 +141,8 @@ func (j *job) check(t fataler, s *Store, a Adopted, fates map[PartitionID]fate) 
 // The process dies at any fault point: what was finished is there, complete;
 // what was not leaves nothing; what was changing is one or the other.
 //
-// Fails if Finish renames the index before the data, if Release deletes the data
-// before the index, or if adopt leaves temporary files.
+// Fails if Finish renames the index before the data, or if adopt leaves temporary
+// files.
 func TestCrashAnywhere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp("", "shuffle")
@@ -185,6 +185,44 @@ func TestCrashAnywhere(t *testing.T) {
 		j.check(rt, s, a, fates)
 		shut(rt, s)
 	})
+}
+
+// The same at each fault point of one partition's life, from its creation to its
+// release.
+//
+// Fails if Release deletes the data before the index.
+func TestCrashAtEveryPoint(t *testing.T) {
+	o := randomOutput(seeded(t), 2, 30, 100)
+	id := partitionOf("job", 0)
+	for at, total := 1, 1; at <= total; at++ {
+		c := small(filepath.Join(t.TempDir(), "live"))
+		c.Sync = true
+		left := filepath.Join(t.TempDir(), "left")
+		s := open(t, c)
+		j := job{outputs: map[PartitionID]*output{id: o}}
+		disarm, hits := onHit(at, func() {
+			if err := os.CopyFS(left, os.DirFS(c.Dir)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		o.make(t, s, id, 1<<10, LZ4)
+		if err := s.Release(id); err != nil {
+			t.Fatal(err)
+		}
+		disarm()
+		total = hits()
+		shut(t, s)
+		if total < 20 {
+			t.Fatalf("only %d points were passed", total)
+		}
+		c.Dir = left
+		s, a, err := Open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.check(t, s, a, map[PartitionID]fate{id: changing})
+		shut(t, s)
+	}
 }
 
 // Any step fails, once: the error comes out and names the file, the partition is not

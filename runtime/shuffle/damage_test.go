@@ -135,6 +135,38 @@ func TestTornFiles(t *testing.T) {
 	}
 }
 
+// Blocks that are whole, but in each other's place, are damage to a reader, too.
+//
+// Fails if the checksum of a block leaves out its offset.
+func TestMovedBlocks(t *testing.T) {
+	o := randomOutput(seeded(t), 1, 40, 100)
+	c := small(t.TempDir())
+	s := open(t, c)
+	id := partitionOf("job", 0)
+	o.make(t, s, id, 64<<10, None)
+	name := filepath.Join(c.Dir, id.file(dataSuffix))
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := header{id: id}
+	first := b[h.size():]
+	a := bytes.Clone(first[:c.SegmentSize]) // a full block and its head
+	copy(first, first[c.SegmentSize:2*c.SegmentSize])
+	copy(first[c.SegmentSize:], a)
+	put(t, name, b)
+	if _, err := read(t, s, id, Range{0, 0}); !lost(err, id) {
+		t.Error(err)
+	}
+	if err := s.Verify(id, true); !lost(err, id) {
+		t.Error(err)
+	}
+	if err := s.Verify(id, false); err != nil {
+		t.Errorf("the frame is good: %v", err)
+	}
+	shut(t, s)
+}
+
 // Files that are whole, but of something else, are no partition.
 //
 // Fails if checkFiles does not compare the id, or openData the identity.

@@ -33,7 +33,8 @@ func each(t *testing.T, f func(t *testing.T, h *holder, in func(PartitionID, Ran
 // A deleted file came out as a file error: the consumer was restarted for ever,
 // its producer never was.
 //
-// Fails if failReading does not make a lost partition of a missing file.
+// Fails if failReading does not make a lost partition of a missing file, or if
+// DropOldest leaves the file open.
 func TestFLINK21788_DeletedFileIsALostPartition(t *testing.T) {
 	each(t, func(t *testing.T, h *holder, in func(PartitionID, Range) Input) {
 		o := randomOutput(seeded(t), 2, 200, 100)
@@ -55,6 +56,11 @@ func TestFLINK21788_DeletedFileIsALostPartition(t *testing.T) {
 		}
 		o.make(t, h.Store, partitionOf("job", 2), 2<<10, None)
 		o.make(t, h.Store, partitionOf("job", 3), 2<<10, None)
+		for i := range 2 { // the store has their files open
+			if _, err := gate(t, h.Store, []Input{in(partitionOf("job", 2+i), Range{0, 1})}, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
 		id, ok, err := h.DropOldest("job")
 		if id != partitionOf("job", 2) || !ok || err != nil {
 			t.Fatalf("dropped %v %v: %v", id, ok, err)
