@@ -40,9 +40,10 @@ type Comparison struct {
 	Verdict Verdict
 }
 
-// Compare compares paired samples, a against the reference b. planned is how
-// many pairs the plan has: with less than half of them no ratio is given, since
-// those that are missing may be the slow ones.
+// Compare compares paired samples, a against the reference b, at 95 % and with
+// no thought of other cells. planned is how many pairs the plan has: with less
+// than half of them no ratio is given, since those that are missing may be the
+// slow ones. The last argument, once a seed, is not used: nothing is drawn.
 func Compare(a, b []float64, better result.Better, band Band, planned int, _ uint64) Comparison {
 	c := Comparison{N: len(a), Verdict: Inconclusive}
 	if 2*len(a) < planned {
