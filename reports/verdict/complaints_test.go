@@ -339,6 +339,9 @@ func TestB21ThresholdAndItsPlace(t *testing.T) {
 	if s := SummarizeWith(run, rules.Thresholds).Workloads["w"].BuildPairs["D=true"][primary]; s.Verdict != "same" {
 		t.Errorf("summary: %+v", s)
 	}
+	if doc := document(t, d); !strings.Contains(doc, `"threshold":{"relative":0.5,"absolute":0,"source":"results/baselines/thresholds.toml:12"}`) {
+		t.Errorf("%s", doc)
+	}
 	d = Decide(run, nil, Rules{})
 	if j := verdictOf(t, d, "D=true"); j.Verdict != Slower || j.Threshold.Source != "default" || j.Threshold.Relative != 0.1 {
 		t.Errorf("%+v", j)

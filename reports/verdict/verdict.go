@@ -23,8 +23,8 @@ const MinPairs = 5
 
 // Band is how much a metric may differ and still count as the same.
 type Band struct {
-	Relative float64 // 0.1: ten percent
-	Absolute float64 // in the metric's unit
+	Relative float64 `json:"relative"` // 0.1: ten percent
+	Absolute float64 `json:"absolute"` // in the metric's unit
 }
 
 // DefaultBand is the band of a metric for which nobody set one: a tenth, and
