@@ -237,7 +237,7 @@ func (c *Processes) watch(p *process) {
 	if expected || c.mu.closed {
 		return
 	}
-	fmt.Fprintf(c.out, "%8.3f s  %v\n", c.cfg.Timeline.Now().Seconds(), p.why())
+	c.say("%v", p.why())
 	if p.role == RoleMaster && c.mu.master == p {
 		c.end(p.why())
 	}
@@ -324,7 +324,7 @@ func (c *Processes) bind(a control.Attach, x *control.Conn) *process {
 		return nil
 	}
 	p.mu.conn = x
-	fmt.Fprintf(c.out, "%8.3f s  %s is process %d, its clock is off by at most %v\n", c.cfg.Timeline.Now().Seconds(), p.name, p.cmd.Process.Pid, a.Bound)
+	c.say("%s is process %d, its clock is off by at most %v", p.name, p.cmd.Process.Pid, a.Bound)
 	close(p.attached)
 	return p
 }

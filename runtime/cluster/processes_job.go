@@ -57,6 +57,7 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 	}
 	struck()
 	p.kill()
+	c.say("kill -9 of %s (process %d)", p.name, p.cmd.Process.Pid)
 	c.mu.Lock()
 	c.removeWorker(p)
 	c.mu.Unlock()
@@ -64,7 +65,7 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 		c.later(replaceAfter, func() {
 			<-p.exited // its folder is the new one's
 			if _, err := c.startWorker(p.dir); err != nil {
-				c.trouble(err)
+				c.say("%v", err)
 			}
 		})
 	}
@@ -81,9 +82,10 @@ func (c *Processes) FreezeWorker(i int, d time.Duration, struck func()) error {
 	if err := p.freeze(true); err != nil {
 		return fmt.Errorf("freeze-worker: %s: %w", p.name, err)
 	}
+	c.say("SIGSTOP to %s (process %d) for %v", p.name, p.cmd.Process.Pid, d)
 	c.later(d, func() {
 		if err := p.freeze(false); err != nil {
-			c.trouble(fmt.Errorf("freeze-worker: %s goes on: %w", p.name, err))
+			c.say("freeze-worker: %s goes on: %v", p.name, err)
 		}
 	})
 	return nil
@@ -106,6 +108,7 @@ func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
 	}
 	struck()
 	p.kill()
+	c.say("kill -9 of %s (process %d)", p.name, p.cmd.Process.Pid)
 	c.later(downFor, func() {
 		if _, err := c.startMaster(); err != nil {
 			c.mu.Lock()
@@ -138,8 +141,9 @@ func (c *Processes) later(d time.Duration, fn func()) {
 	c.mu.timers[t] = true
 }
 
-func (c *Processes) trouble(err error) {
-	fmt.Fprintf(c.out, "%8.3f s  %v\n", c.cfg.Timeline.Now().Seconds(), err)
+// say writes a line for a person.
+func (c *Processes) say(format string, args ...any) {
+	fmt.Fprintf(c.out, "%8.3f s  %s\n", c.cfg.Timeline.Now().Seconds(), fmt.Sprintf(format, args...))
 }
 
 // FailStorage implements Running: every process, and each that starts in the
@@ -192,7 +196,7 @@ func (c *Processes) Options() map[string]any {
 	defer cancel()
 	t, err := c.askLeader(ctx, control.GetOptions{})
 	if err != nil {
-		c.trouble(fmt.Errorf("options of the running tasks: %w", err))
+		c.say("options of the running tasks: %v", err)
 		return nil
 	}
 	o, _ := t.Data.(control.Options)

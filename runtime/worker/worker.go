@@ -310,8 +310,10 @@ type Load struct {
 	Restored    int64
 }
 
-// Load sums over the tasks that are not over.
+// Load sums over the tasks that are not over. A worker that is ending runs none
+// any more, however long they take to stop.
 func (w *Worker) Load(queued bool) (l Load) {
+	ending := w.ending.Load()
 	w.mu.Lock()
 	entries := make([]*entry, 0, len(w.mu.tasks))
 	for _, e := range w.mu.tasks {
@@ -319,6 +321,10 @@ func (w *Worker) Load(queued bool) (l Load) {
 	}
 	w.mu.Unlock()
 	for _, e := range entries {
+		l.SinkRecords += e.t.Arrived()
+		if ending {
+			continue
+		}
 		select {
 		case <-e.t.Done():
 		default:
@@ -327,7 +333,6 @@ func (w *Worker) Load(queued bool) (l Load) {
 				l.QueuedBytes += e.t.QueuedBytes()
 			}
 		}
-		l.SinkRecords += e.t.Arrived()
 		d, total := e.t.Drained()
 		l.Drained += d
 		l.Restored += total
