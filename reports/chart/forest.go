@@ -246,7 +246,7 @@ func (f *Forest) effect(s surface, e *Effect, y, left, width float64, sc scale) 
 		if why == "" {
 			why = "no ratio"
 		}
-		s.text("dim", "start", left+8, mid+4, fit(why, width-12))
+		s.text("marktext", "start", left+8, mid+4, fit(why, width-12))
 	} else {
 		f.whisker(s, e, mid, left, width, sc)
 		s.text("val", "start", right+18, mid+4, e.ratioWords())

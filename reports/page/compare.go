@@ -90,7 +90,7 @@ func (x *comparison) why() string {
 	p := &x.pair
 	switch {
 	case p.N == 0:
-		return "no block has both"
+		return "no block with a sample of both"
 	case p.Ratio == nil:
 		return fmt.Sprintf("%d of %d pairs: fewer than half, and the missing ones may be the slow ones", p.N, x.planned)
 	case p.N < verdict.MinPairs:
