@@ -367,3 +367,30 @@ func TestMedianError(t *testing.T) {
 		t.Errorf("%v", z)
 	}
 }
+
+// TestBeyondNumbers: an interval whose end no number holds is none, and the
+// ratio stays. Fails if the end is infinite.
+func TestBeyondNumbers(t *testing.T) {
+	a, b := []float64{1e308, 1, 1, 1e308, 1}, []float64{1e-308, 1, 1, 1e-308, 1}
+	if r, ok := RatiosAt(a, b, 0.99); !ok || r.Ratio != 1 || r.CI != nil {
+		t.Errorf("%+v %v", r, ok)
+	}
+	if r, ok := RatiosAt(b, a, 0.99); !ok || r.Ratio != 1 || r.CI != nil {
+		t.Errorf("%+v %v", r, ok)
+	}
+	if r, ok := MedianQuotient(a, b, 0.99); !ok || r.CI != nil {
+		t.Errorf("%+v %v", r, ok)
+	}
+}
+
+// TestManyRanks: the approximation for long samples goes on where the exact
+// distribution of the signed ranks ends.
+func TestManyRanks(t *testing.T) {
+	exact, approximate := signedRankCut(200, 0.025), signedRankCut(201, 0.025)
+	if step := approximate - exact; step < 80 || step > 100 {
+		t.Errorf("%d of 200, %d of 201", exact, approximate)
+	}
+	if k := signedRankCut(5, 0.025); k != 0 {
+		t.Errorf("five samples have an interval at 95 %%, cut %d", k)
+	}
+}
