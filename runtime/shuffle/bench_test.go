@@ -70,8 +70,8 @@ func benchmarkShuffle(b *testing.B, codec Codec) {
 		}
 	}
 	mb := float64(b.N) * records * size / 1e6
-	b.ReportMetric(mb/wrote.Seconds(), "MB/s-write")
-	b.ReportMetric(mb/readIn.Seconds(), "MB/s-read")
+	b.ReportMetric(mb/wrote.Seconds(), "write-MB/s")
+	b.ReportMetric(mb/readIn.Seconds(), "read-MB/s")
 	b.ReportMetric(mb/(wrote+readIn).Seconds(), "MB/s")
 	if codec == None {
 		b.ReportMetric(300, "MB/s-target")

@@ -11,8 +11,6 @@ import (
 // each subpartition in turn.
 type clusters struct {
 	pool  *buffer.Local
-	size  int // of a segment
-	limit int // segments
 	chunk int // bytes
 	per   int // chunks of a segment
 
@@ -38,7 +36,7 @@ const minChunk = 256
 // large as they can be while a partly filled one a subpartition takes no more
 // than a quarter of the memory.
 func newClusters(pool *buffer.Local, size, limit, subs int) *clusters {
-	c := &clusters{pool: pool, size: size, limit: limit, chunk: size, subs: make([]cluster, subs)}
+	c := &clusters{pool: pool, chunk: size, subs: make([]cluster, subs)}
 	for c.chunk%2 == 0 && c.chunk/2 >= minChunk && subs*c.chunk > size*limit/4 {
 		c.chunk /= 2
 	}
@@ -51,10 +49,7 @@ func newClusters(pool *buffer.Local, size, limit, subs int) *clusters {
 func (c *clusters) room(s *cluster, n int) bool {
 	n -= len(s.mem) - s.pos
 	for need := (n + c.chunk - 1) / c.chunk; len(c.segs)*c.per-c.used < need; {
-		if len(c.segs) == c.limit {
-			return false
-		}
-		seg := c.pool.Poll()
+		seg := c.pool.Poll() // its maximum is the limit
 		if seg == nil {
 			return false
 		}

@@ -169,7 +169,8 @@ func TestMovedBlocks(t *testing.T) {
 
 // Files that are whole, but of something else, are no partition.
 //
-// Fails if checkFiles does not compare the id, or openData the identity.
+// Fails if checkFiles does not compare the id, or if openData compares the identity
+// neither in the header nor in the footer.
 func TestFilesOfAnother(t *testing.T) {
 	o := randomOutput(seeded(t), 2, 30, 50)
 	for name, damage := range map[string]func(dir string, a, b PartitionID) error{

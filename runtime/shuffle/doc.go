@@ -17,7 +17,8 @@
 // Who deletes: the Writer its temporary files, when it is aborted; Open what
 // a process left that died while writing or deleting, and what is damaged;
 // everything else only a caller of Release, ReleaseJob or DropOldest. The store
-// decides nothing by itself.
+// decides nothing by itself. To those who are reading it, a partition that is
+// released is lost.
 //
 // # Layout
 //
