@@ -184,7 +184,7 @@ func (s *Scheduler) restartSet(failed []*task, availability bool) map[*task]bool
 	set := map[*task]bool{}
 	scanned := map[*edge]uint8{} // edges between all, of which one look is enough
 	queue := slices.Clone(failed)
-	var widened map[*vertex]bool
+	widened := map[*vertex]bool{}
 	add := func(t *task) {
 		for _, m := range t.group() {
 			if !set[m] {
@@ -192,7 +192,12 @@ func (s *Scheduler) restartSet(failed []*task, availability bool) map[*task]bool
 			}
 		}
 	}
-	for len(queue) > 0 {
+	for {
+		if len(queue) == 0 {
+			if queue = s.widen(set, widened); len(queue) == 0 {
+				return set
+			}
+		}
 		t := queue[0]
 		queue = queue[1:]
 		if set[t] {
@@ -224,20 +229,18 @@ func (s *Scheduler) restartSet(failed []*task, availability bool) map[*task]bool
 				}
 			}
 		}
-		if len(queue) == 0 {
-			for _, v := range s.vertices {
-				if !s.fragile[v] || widened[v] || !slices.ContainsFunc(v.tasks, func(t *task) bool { return set[t] }) {
-					continue
-				}
-				if widened == nil {
-					widened = map[*vertex]bool{}
-				}
-				widened[v] = true
-				queue = append(queue, v.tasks...)
-			}
+	}
+}
+
+// widen adds the tasks of vertices that restart as a whole, once.
+func (s *Scheduler) widen(set map[*task]bool, widened map[*vertex]bool) (more []*task) {
+	for _, v := range s.vertices {
+		if s.fragile[v] && !widened[v] && slices.ContainsFunc(v.tasks, func(t *task) bool { return set[t] }) {
+			widened[v] = true
+			more = append(more, v.tasks...)
 		}
 	}
-	return set
+	return more
 }
 
 // advanceRestarts resets tasks whose attempts have all ended.

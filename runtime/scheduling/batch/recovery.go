@@ -47,6 +47,9 @@ func (r *recovery) dead(w Worker) {
 // changed: an attempt of the master before goes on while this one waits, so what
 // its worker has answered is no longer true.
 func (r *recovery) changed(e TaskChanged) {
+	if e.Class == FailurePartitionLost {
+		r.withdraw([]PartitionID{e.Partition})
+	}
 	for _, w := range r.order {
 		inv := r.inventories[w]
 		i := slices.IndexFunc(inv.Running, func(x Execution) bool { return x.Attempt == e.Attempt })

@@ -39,7 +39,7 @@ type world struct {
 	// What workers remember of attempts that have finished, too.
 	parallelismOf map[AttemptID]int
 	splitsOf      map[AttemptID][]string
-	holdCancel    bool
+	early         bool // a source ends before all splits are read
 	errs          []error
 	outcome       error // of the job, when its end was logged
 	pending       []Event
@@ -126,6 +126,12 @@ func (w *world) lose(id Worker) []Effect {
 func (w *world) crash(lost int) {
 	keep := max(w.durable, len(w.log)-lost)
 	w.log = w.log[:keep]
+	if w.cfg.Mode == Faithful {
+		// Workers give up what they run when they lose their master.
+		for _, site := range w.workers {
+			clear(site.running)
+		}
+	}
 	w.cfg.Epoch++
 	w.newMaster()
 }
@@ -148,7 +154,6 @@ func (w *world) step(e Event) []Effect {
 		e := w.pending[0]
 		w.pending = w.pending[1:]
 		out := w.s.Step(w.now, e)
-		dbg("EVENT %T %+v\n%s", e, e, printEffects(out))
 		all = append(all, out...)
 		for _, x := range out {
 			w.carryOut(x)
@@ -214,9 +219,7 @@ func (w *world) carryOut(x Effect) {
 		if site := w.workers[x.Worker]; site != nil {
 			delete(site.running, x.Attempt)
 		}
-		if !w.holdCancel {
-			w.answer(TaskChanged{Attempt: x.Attempt, Worker: x.Worker, State: scheduling.TaskCanceled})
-		}
+		w.answer(TaskChanged{Attempt: x.Attempt, Worker: x.Worker, State: scheduling.TaskCanceled})
 	case Release:
 		if site := w.workers[x.Worker]; site != nil {
 			for _, id := range x.Partitions {
@@ -232,6 +235,9 @@ func (w *world) carryOut(x Effect) {
 		w.timer = never
 	case Terminal:
 		w.end = &x
+		if w.cfg.Mode == Faithful { // which logs no end
+			w.outcome = w.check()
+		}
 	}
 }
 
@@ -382,7 +388,9 @@ func (w *world) pull(a AttemptID, all bool) {
 func (w *world) finish(id Worker, a AttemptID, bytes int64, untold bool) []Effect {
 	site := w.workers[id]
 	d := site.running[a]
-	w.pull(a, true)
+	if !w.early {
+		w.pull(a, true)
+	}
 	r := Result{Records: 1, Splits: slices.Clone(w.splitsOf[a])}
 	for _, o := range d.Outputs {
 		if o.Pipelined {
@@ -588,5 +596,3 @@ func printEffects(es []Effect) string {
 	}
 	return b.String()
 }
-
-var dbg = func(string, ...any) {}
