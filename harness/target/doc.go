@@ -5,4 +5,21 @@
 // timeline; the harness derives conditions and metrics from it and calls the
 // methods of Job only to disturb, to finish or to stop the job. A target
 // reports the options that its running tasks really use.
+//
+// # Batch jobs
+//
+// The timeline of a batch job has, besides the states of job and tasks,
+//
+//	task-state FINISHED   records: consumed, of a source those emitted; bytes: written to partitions
+//	task-state RUNNING    once more, with the detail "adopted", when a new master goes on with a running task
+//	master-elected        detail: the epoch of the new master, bare or after "epoch "
+//	job-state RECONCILING from the end of the replay until the partitions that workers hold are known
+//	event-replayed        once, after the replay: records is the number of events, bytes the size of the log;
+//	                      a reason says why it was of no use and all began anew
+//	partition-kept        vertex and subtask whose finished output the new master found
+//	partition-lost        vertex and subtask whose finished output is gone and is made again; reason
+//
+// A task that had finished and runs again counts as re-executed; without a
+// partition-lost of its own that was avoidable. Finish of a batch job waits for
+// its end; Output.Batch then has the figures that no event carries.
 package target

@@ -67,8 +67,8 @@ type Fault struct {
 	Step         string // name of the step, goes into the event's detail
 	Kind         string
 	Parallelism  map[string]int // rescale: vertex -> parallelism
-	Vertex       string         // fail-task
-	Subtask      int            // fail-task
+	Vertex       string         // fail-task, drop-partition
+	Subtask      int            // fail-task, drop-partition
 	Worker       int            // kill-worker, freeze-worker: index among live workers that run a task
 	For          time.Duration  // freeze-worker, fail-storage
 	ReplaceAfter time.Duration  // kill-worker; < 0: never
@@ -101,6 +101,27 @@ type Status struct {
 	// were added.
 	RestoredShare float64
 	NetBytes      int64 // counted at the sockets between workers
+	// Progress of a batch job, 0 to 1: see Progress.
+	Progress float64
+}
+
+// Progress of a batch job is the mean over its vertices of the records that they
+// have consumed, sources those that they have emitted, over what they will
+// (expect.Consumption). It is an estimate while tasks run: work that is lost and
+// done again does not count twice, so a share is at most 1.
+func Progress(consumed, expected map[string]int64) float64 {
+	sum := 0.0
+	for id, all := range expected {
+		if all <= 0 {
+			sum++ // nothing to do
+			continue
+		}
+		sum += min(1, float64(max(0, consumed[id]))/float64(all))
+	}
+	if len(expected) == 0 {
+		return 0
+	}
+	return sum / float64(len(expected))
 }
 
 // Output is what the finished job produced, for the proof of correctness.
@@ -114,4 +135,19 @@ type Output struct {
 	OutOfOrder     int64
 	Digest         string
 	ExpectedDigest string
+	// Batch holds what only the engine can count of a batch job; nil otherwise.
+	Batch *BatchFigures
+}
+
+// BatchFigures are the engine's own accounts of a batch job, over all its
+// masters. A nil number is not known.
+type BatchFigures struct {
+	HookTime         time.Duration // that masters spent in recording what happened, on their event loops
+	WriterCPU        time.Duration // of the writer of the event log
+	EventLogBytes    *int64        // written to the event log
+	Flushes          *int64        // of the event log
+	DurabilityGap    *int64        // tasks that had finished when the first master died and that its log did not hold
+	WastedBytes      *int64        // shuffle bytes of attempts whose output no surviving consumer read
+	LeftoverBytes    *int64        // in the workers' folders after the job's end, before clean-up
+	UnprotectedSince time.Duration // on the timeline; 0: the log was well all the time
 }

@@ -58,17 +58,41 @@ func sourceParams(v *spec.Vertex, id uint16) (source.Params, error) {
 	if v.Operator != source.Lines {
 		return p, nil
 	}
-	for _, pattern := range v.Params.Paths {
-		files, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
-		if err != nil {
-			return p, fmt.Errorf("paths: %q: %w", pattern, err)
+	var err error
+	p.Files, err = files(v)
+	return p, err
+}
+
+// Files lists the files of each lines source, in the order of its splits.
+func Files(w *spec.Workload) (map[string][]string, error) {
+	out := map[string][]string{}
+	for i := range w.Vertices {
+		v := &w.Vertices[i]
+		if v.Operator != source.Lines {
+			continue
 		}
-		p.Files = append(p.Files, files...)
+		list, err := files(v)
+		if err != nil {
+			return nil, fmt.Errorf("vertex %q: %w", v.ID, err)
+		}
+		out[v.ID] = list
 	}
-	slices.Sort(p.Files)
-	p.Files = slices.Compact(p.Files)
-	if len(p.Files) == 0 {
-		return p, fmt.Errorf("paths: no file matches %q", v.Params.Paths)
+	return out, nil
+}
+
+func files(v *spec.Vertex) ([]string, error) {
+	var out []string
+	for _, pattern := range v.Params.Paths {
+		found, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
+		if err != nil {
+			return nil, fmt.Errorf("paths: %q: %w", pattern, err)
+		}
+		out = append(out, found...)
 	}
-	return p, nil
+	slices.Sort(out)
+	out = slices.Compact(out)
+	if len(out) == 0 {
+		return nil, fmt.Errorf("paths: no file matches %q", v.Params.Paths)
+	}
+	return out, nil
 }

@@ -55,6 +55,8 @@ type node struct {
 	right  map[[2]uint64]rec
 	window map[[2]uint64]int64
 	sink   *Expected
+	batch  bool
+	count  func(key uint64) // instead of anything else
 }
 
 type target struct {
@@ -85,7 +87,7 @@ func Compute(w *spec.Workload, positions map[string][]Position) (map[string]*Exp
 	nodes := map[string]*node{}
 	for i := range w.Vertices {
 		v := &w.Vertices[i]
-		n := &node{v: v, id: uint16(i)}
+		n := &node{v: v, id: uint16(i), batch: w.Mode == spec.Batch}
 		if op, _ := spec.LookupOperator(v.Operator); op.Proves {
 			n.sink = newExpected()
 		}
@@ -109,7 +111,7 @@ func Compute(w *spec.Workload, positions map[string][]Position) (map[string]*Exp
 	}
 	in := map[*node]values{}
 	for _, n := range order {
-		n.mode = outputMode(n.v.Operator, in[n])
+		n.mode = n.outputMode(in[n])
 		if n.sink != nil {
 			n.sink.mode = in[n]
 		}
@@ -139,10 +141,13 @@ func Compute(w *spec.Workload, positions map[string][]Position) (map[string]*Exp
 }
 
 // outputMode is what is known of an operator's output, given its input.
-func outputMode(op string, in values) values {
-	switch op {
+func (n *node) outputMode(in values) values {
+	switch n.v.Operator {
 	case "keyed-sum", "count-by-key":
-		if op == "keyed-sum" && in != exact {
+		if n.counts() {
+			return exact // there are no running values
+		}
+		if n.v.Operator == "keyed-sum" && in != exact {
 			return unknown
 		}
 		return final
@@ -180,6 +185,9 @@ func topological(w *spec.Workload, nodes map[string]*node) ([]*node, error) {
 	return order, nil
 }
 
+// counts tells whether an operator emits one count a key, at the end.
+func (n *node) counts() bool { return n.batch && n.v.Operator == "count-by-key" }
+
 func (n *node) emit(r *rec) {
 	for _, t := range n.outs {
 		t.n.process(t.input, r)
@@ -192,8 +200,12 @@ func (n *node) process(input int, r *rec) {
 		n.sink.add(r)
 		return
 	}
+	if n.count != nil {
+		n.count(r.key)
+		return
+	}
 	switch n.v.Operator {
-	case "map", "co-map", "broadcast-map":
+	case "map", "co-map", "broadcast-map", "sort":
 		n.emit(r)
 	case "filter":
 		if n.v.Params.Keep >= 1 || mix(r.number) <= uint64(n.v.Params.Keep*(1<<63)*2) {
@@ -213,6 +225,9 @@ func (n *node) process(input int, r *rec) {
 			add = 1
 		}
 		n.sums[r.key] += add
+		if n.counts() {
+			return
+		}
 		c := *r
 		c.value = 0 // the running value; the final one follows at the end
 		n.emit(&c)
@@ -264,7 +279,12 @@ func (n *node) words(r *rec) {
 
 // end puts out what an operator keeps until everything has arrived.
 func (n *node) end() {
-	if n.sums != nil {
+	switch {
+	case n.counts():
+		for k, v := range n.sums {
+			n.emit(&rec{key: k, value: v, source: n.id, agg: true})
+		}
+	case n.sums != nil:
 		n.finals(n.sums)
 	}
 	for k, sum := range n.window {

@@ -6,6 +6,12 @@ import (
 	"benchrun/runtime/options"
 )
 
+// Modes of a job.
+const (
+	Streaming = "streaming"
+	Batch     = "batch"
+)
+
 // Workload is the job, cluster and scenario of one cell, with the cell's
 // values put in. It is complete: every default is filled in.
 type Workload struct {
@@ -19,8 +25,8 @@ type Workload struct {
 	Options     options.Values // of [options] and the cell
 	Cell        Cell
 
-	Mode           string // streaming or batch
-	Parallelism    int    // default of the vertices
+	Mode           string // Streaming or Batch
+	Parallelism    int    // default of the vertices; batch: 0 is decided at run time
 	MaxParallelism int
 	Vertices       []Vertex // in file order
 	Edges          []Edge   // in file order
@@ -59,7 +65,7 @@ type Vertex struct {
 	ID          string
 	Operator    string
 	Kind        Kind
-	Parallelism int // resolved: the vertex's own or the workload's
+	Parallelism int // resolved: the vertex's own or the workload's; batch: 0 is decided at run time
 	Params      Params
 }
 
@@ -106,8 +112,8 @@ const Random = -1
 type Do struct {
 	Kind         string
 	Parallelism  map[string]int // rescale
-	Vertex       string         // fail-task
-	Subtask      int            // fail-task; Random
+	Vertex       string         // fail-task, drop-partition
+	Subtask      int            // fail-task, drop-partition; Random
 	Worker       int            // kill-worker, freeze-worker: index among live workers that run a task; Random
 	ReplaceAfter time.Duration  // kill-worker; negative: never
 	For          time.Duration  // freeze-worker, fail-storage
