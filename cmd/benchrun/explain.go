@@ -148,13 +148,22 @@ func lookup(name string) (explanation, bool) {
 			kind = "fault"
 		}
 		e := explanation{x.Name, kind, x.Help + laterText(x.Later), nil}
+		if x.Mode != "" {
+			e.Facts = append(e.Facts, []string{"jobs", x.Mode + " only"})
+		}
 		if len(x.Keys) > 0 {
 			e.Facts = append(e.Facts, []string{"keys of the step", strings.Join(x.Keys, ", ")})
 		}
 		return e, true
 	}
 	if o, ok := spec.LookupOperator(name); ok {
-		e := explanation{o.Name, string(o.Kind) + " operator", o.Help + laterText(o.Later), nil}
+		e := explanation{o.Name, string(o.Kind) + " operator", o.Help, nil}
+		switch {
+		case o.BatchOnly:
+			e.Facts = append(e.Facts, []string{"jobs", spec.Batch + " only"})
+		case o.Batch != "":
+			e.Facts = append(e.Facts, []string{"in batch mode", o.Batch})
+		}
 		for _, p := range o.Params {
 			value := p.Help
 			if p.Default != "" {
@@ -191,9 +200,6 @@ func explainOption(i *options.Info) explanation {
 			condition = fmt.Sprintf("%s = %v", i.Inert.Key, i.Inert.Values[0])
 		}
 		add("has an effect only if", []string{condition})
-	}
-	if i.Later != "" {
-		e.Help += laterText(i.Later)
 	}
 	return e
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -176,11 +177,11 @@ func (a *app) list(args []string, asJSON bool) error {
 		entries = operatorEntries()
 	case "options":
 		for _, i := range options.All() {
-			entries = append(entries, entry{i.Key, i.Help + laterText(i.Later), map[string]any{"type": i.Type, "default": i.Canonical(i.Default), "short": i.Short, "aliases": i.Aliases, "requires": i.Requires, "later": i.Later},
+			entries = append(entries, entry{i.Key, i.Help, map[string]any{"type": i.Type, "default": i.Canonical(i.Default), "short": i.Short, "aliases": i.Aliases, "requires": i.Requires},
 				fmt.Sprintf("%s\t%s", i.Type, i.DefaultText())})
 		}
 	case "metrics":
-		for _, m := range result.Metrics() {
+		for _, m := range slices.Concat(result.Metrics(), result.DerivedMetrics()) {
 			entries = append(entries, entry{m.Name, m.Help, map[string]any{"unit": m.Unit, "better": m.Better, "resolution": m.Resolution}, fmt.Sprintf("%s\t%s", m.Unit, betterText(m.Better))})
 		}
 	case "faults":
@@ -189,7 +190,7 @@ func (a *app) list(args []string, asJSON bool) error {
 			if x.Fault {
 				kind = "fault"
 			}
-			entries = append(entries, entry{x.Name, x.Help + laterText(x.Later), map[string]any{"keys": x.Keys, "fault": x.Fault, "later": x.Later}, kind})
+			entries = append(entries, entry{x.Name, x.Help + laterText(x.Later), map[string]any{"keys": x.Keys, "fault": x.Fault, "mode": x.Mode, "later": x.Later}, kind})
 		}
 	case "targets":
 		for _, x := range targetWords {
@@ -222,10 +223,13 @@ func operatorEntries() []entry {
 			more[p.Name] = map[string]any{"type": p.Type, "default": p.Default, "required": p.Required, "help": p.Help}
 		}
 		help := o.Help
+		if o.BatchOnly {
+			help += " (batch jobs only)"
+		}
 		if len(params) > 0 {
 			help += " (" + strings.Join(params, ", ") + ")"
 		}
-		out = append(out, entry{o.Name, help + laterText(o.Later), map[string]any{"kind": o.Kind, "params": more}, string(o.Kind)})
+		out = append(out, entry{o.Name, help, map[string]any{"kind": o.Kind, "params": more}, string(o.Kind)})
 	}
 	return out
 }

@@ -15,7 +15,7 @@ const (
 // Metric describes one metric.
 type Metric struct {
 	Name       string
-	Unit       string // s, B, records, records/s, ratio
+	Unit       string // s, B, records, records/s, tasks, ratio
 	Better     Better
 	Resolution float64 // differences below it mean nothing
 	PerFault   bool    // counted from a fault's t0; else over the whole trial
@@ -40,11 +40,33 @@ var metrics = []Metric{
 	{"inflight_inflation", "ratio", Lower, 0.001, true, "in-flight bytes of the first checkpoint after the fault over those restored"},
 	{"reprocessed_records", "records", Lower, 1, true, "records processed twice because they came after the restored checkpoint"},
 	{"throughput_records_per_s", "records/s", Higher, 1, false, "records that left the sources per second, from the first checkpoint to the first fault, else to the finish"},
+	{"control_recovery_s", "s", Lower, 1e-6, true, "batch: from the loss of the master to the first task RUNNING under the new one, newly deployed or adopted. It is the sum of detect_s, recovery_elect_s, recovery_replay_s, recovery_wait_s and recovery_schedule_s"},
+	{"recovery_elect_s", "s", Lower, 1e-6, true, "batch: from the moment at which somebody knows of the loss to the new master leading; the time until it comes back is in it"},
+	{"recovery_replay_s", "s", Lower, 1e-6, true, "batch: from the new master leading to the log of the job being replayed; absent if it began anew"},
+	{"recovery_wait_s", "s", Lower, 1e-6, true, "batch: from the end of the replay to the end of the wait for the partitions that workers hold; absent if there was none"},
+	{"recovery_schedule_s", "s", Lower, 1e-6, true, "batch: from there to the first task RUNNING"},
+	{"time_to_parity_s", "s", Lower, 1e-6, true, "batch: from the fault to the moment at which as much useful work is done as at the fault: records of finished tasks whose output is still there. Where nothing is lost, the end of the outage"},
+	{"reexecuted_fraction", "ratio", Lower, 0.001, true, "batch: task-seconds spent again on tasks that had finished before the fault, over all task-seconds finished before it"},
+	{"avoidable_reexecuted_fraction", "ratio", Lower, 0.001, true, "batch: the part of reexecuted_fraction that is of tasks whose output was still there"},
+	{"durability_gap_tasks", "tasks", Lower, 1, true, "batch: tasks that had finished when the master died and that the new one did not know as finished, although their output was there"},
 	{"makespan_s", "s", Lower, 1e-6, false, "batch: from submission to the end of the job"},
+	{"wasted_bytes", "B", Lower, 1, false, "batch: shuffle bytes of attempts whose output no surviving consumer read"},
+	{"leftover_bytes", "B", Lower, 1, false, "batch: bytes in the workers' folders after the end of the job, before anybody cleans up"},
+	{"event_log_bytes", "B", Lower, 1, false, "batch: bytes written to the event log of the job"},
+	{"recording_overhead", "ratio", Lower, 1e-6, false, "batch: time that masters spent in recording plus CPU of the log's writer, over makespan times cores; what job recovery costs, measured in the run itself"},
 }
 
-// Metrics lists every metric, in the order of tables.
+// derived metrics need several trials of a block.
+var derived = []Metric{
+	{"steady_overhead_ratio", "ratio", Lower, 0.001, false, "batch, of several trials: makespan with job recovery over makespan without it in the same block, where no fault was done"},
+	{"recovery_efficiency", "ratio", Higher, 0.001, false, "batch, of several trials: what recovery saved of what it could save, (T_restart - T_fail) / (T_restart - T_ideal) in one block. T_restart: makespan of the same fault without job recovery; T_ideal: makespan without fault and without job recovery, plus the outage. 1: nothing was lost but the outage; 0: no better than a restart"},
+}
+
+// Metrics lists every metric of a trial, in the order of tables.
 func Metrics() []Metric { return append([]Metric(nil), metrics...) }
+
+// DerivedMetrics lists the metrics that take several trials of a block.
+func DerivedMetrics() []Metric { return append([]Metric(nil), derived...) }
 
 // LookupMetric finds a metric by its name; the name of a later fault's metric,
 // step.metric, finds the metric.
@@ -52,9 +74,11 @@ func LookupMetric(name string) (Metric, bool) {
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		name = name[i+1:]
 	}
-	for _, m := range metrics {
-		if m.Name == name {
-			return m, true
+	for _, list := range [][]Metric{metrics, derived} {
+		for _, m := range list {
+			if m.Name == name {
+				return m, true
+			}
 		}
 	}
 	return Metric{}, false

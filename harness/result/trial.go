@@ -19,6 +19,8 @@ const (
 	RecoveryDownstream         = "downstream"
 	RecoveryDuring             = "during"
 	RecoveryNone               = "none"
+	RecoveryFull               = "full"      // batch: the new master began anew
+	RecoveryEventLog           = "event-log" // batch: it went on from the log of the job
 )
 
 // Trial is one line of trials.jsonl.

@@ -107,6 +107,12 @@ func key(k spec.Key, variables bool) *jsonschema.Schema {
 		p.Type = "boolean"
 	case spec.ParamIndex:
 		p.AnyOf = []*jsonschema.Schema{notNegative(&jsonschema.Schema{Type: "integer"}), {Const: "random"}}
+	case spec.ParamShare:
+		one := func() *jsonschema.Schema {
+			return &jsonschema.Schema{Type: "number", Minimum: number(k.Low), Maximum: number(k.High)}
+		}
+		two := uint64(2)
+		p.AnyOf = []*jsonschema.Schema{one(), {Type: "array", Items: one(), MinItems: &two, MaxItems: &two}}
 	case spec.ParamTable:
 		p.Type = "object"
 	case spec.ParamTables:
@@ -182,9 +188,6 @@ func option(name string, i *options.Info) *jsonschema.Schema {
 	if len(i.Requires) > 0 {
 		p.Description += "; needs " + strings.Join(i.Requires, " and ")
 	}
-	if i.Later != "" {
-		p.Description += "; comes with a later version"
-	}
 	p.Default = i.Canonical(i.Default)
 	switch i.Type {
 	case options.Bool:
@@ -235,9 +238,6 @@ func vertex(defs jsonschema.Definitions) *jsonschema.Schema {
 	s := table(spec.TableVertex, "A vertex is one operator of the job.")
 	names := []string{}
 	for _, o := range spec.Operators() {
-		if o.Later != "" {
-			continue
-		}
 		names = append(names, o.Name)
 		def := o.Name + "-params"
 		defs[def] = keys(o.Params, "Parameters of "+o.Name+": "+o.Help, true)

@@ -29,7 +29,7 @@ func Number(v float64, unit string) string {
 	case "B":
 		n, u := binary(v)
 		return n + " " + u
-	case "records", "records/s":
+	case "records", "records/s", "tasks":
 		return group(strconv.FormatFloat(v, 'f', 0, 64))
 	}
 	switch a := math.Abs(v); {

@@ -140,9 +140,10 @@ func (o *verifySink) Arrived() int64 { return o.now }
 // arrivals changes when one is lost, doubled or exchanged.
 func Identity(r *record.Record) uint64 {
 	if r.Flags&record.FlagAggregate != 0 {
-		return record.Mix(^record.Mix(r.Key) ^ record.Mix(r.Number+1) ^ uint64(r.Value)) // inverted: no other record's hash
+		return record.Mix(^record.Mix(^r.Key) ^ record.Mix(r.Number+1) ^ uint64(r.Value)) // inverted: no other record's hash
 	}
-	return record.Mix(record.Mix(r.Number) ^ uint64(r.Source)<<48 ^ uint64(r.Copy)<<16 ^ record.Mix(r.Key))
+	// The key is inverted so that key and number cannot change places.
+	return record.Mix(record.Mix(r.Number) ^ uint64(r.Source)<<48 ^ uint64(r.Copy)<<16 ^ record.Mix(^r.Key))
 }
 
 // State: "seen" has an item a page, "finals" one for up to finalsPerItem keys,

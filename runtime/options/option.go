@@ -37,7 +37,6 @@ type Info struct {
 	// Inert tells when the option has no effect: unless the option named by
 	// Key has one of the values. The set is legal all the same.
 	Inert *Condition
-	Later string // what it needs that comes with a later version; only a value other than the default is refused
 	Help  string // one line
 
 	check func(v any) error // limits; v has the option's Go type

@@ -117,7 +117,6 @@ func TestParseReportsAll(t *testing.T) {
 		"execution.checkpointing.num-retained":              int64(0),
 		"execution.checkpointing.during-recovery.enabled":   true,
 		"execution.checkpointing.mode":                      "AT_LEAST_ONCE",
-		"execution.batch.job-recovery.enabled":              true,
 		"execution.checkpointing.data-inline-threshold":     "2 MB",
 		"restart-strategy.exponential-delay.jitter-factor":  1.5,
 		"restart-strategy.type":                             "off",
@@ -128,7 +127,6 @@ func TestParseReportsAll(t *testing.T) {
 		"execution.checkpointing.max-concurrent-checkpoint": int64(1),
 	})
 	want := []string{
-		`"execution.batch.job-recovery.enabled": job recovery of batch jobs comes with a later version`,
 		`"execution.checkpointing.data-inline-threshold": must be between 0B and 1MiB, not 2MiB`,
 		`"execution.checkpointing.intervall": is no option that the runtime knows; did you mean "execution.checkpointing.interval"?`,
 		`"execution.checkpointing.max-concurrent-checkpoint": is no option that the runtime knows; did you mean "execution.checkpointing.max-concurrent-checkpoints"?`,

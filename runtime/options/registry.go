@@ -150,7 +150,7 @@ var (
 // policy are ours; the other keys are Flink's.
 var (
 	BatchJobRecovery = boolean(batchRecoveryKey, false,
-		"a new master goes on with a batch job where the old one left it", short("J"), later("job recovery of batch jobs"))
+		"a new master goes on with a batch job where the old one left it", short("J"))
 	BatchRecoveryMode = enum("execution.batch.job-recovery.mode", "hardened",
 		"how the log of a batch job is written and replayed: as Flink does it, or safer", words("hardened", "faithful"), inertUnless(withBatchRecovery))
 	PreviousWorkerTimeout = duration("execution.batch.job-recovery.previous-worker.recovery.timeout", 30*time.Second,
@@ -242,7 +242,6 @@ func inertUnless(c *Condition) setting { return func(i *Info) { i.Inert = c } }
 
 // inertUnlessSet is a condition without values: the option is not at its default.
 func inertUnlessSet(key string) setting { return inertUnless(&Condition{Key: key}) }
-func later(what string) setting         { return func(i *Info) { i.Later = what } }
 func words(w ...string) setting         { return func(i *Info) { i.Enum = w } }
 func spelled(other, word string) setting {
 	return func(i *Info) {

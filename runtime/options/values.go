@@ -72,10 +72,6 @@ func (v Values) With(raw map[string]any) (Values, []error) {
 			fail(err.Error(), "")
 			continue
 		}
-		if info.Later != "" && x != info.Default {
-			fail(info.Later+" comes with a later version", "leave it out, or set its default "+info.DefaultText())
-			continue
-		}
 		if other, ok := written[info.Key]; ok && out.set[info.Key] != x {
 			fail(fmt.Sprintf("is another spelling of %q, which has another value", other), "keep one of them")
 			continue

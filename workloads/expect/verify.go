@@ -43,7 +43,7 @@ func (e *Expected) add(r *rec) {
 		return
 	}
 	l := Lane{r.source, r.copy}
-	e.hash += mix(mix(r.number) ^ uint64(r.source)<<48 ^ uint64(r.copy)<<16 ^ mix(r.key))
+	e.hash += mix(mix(r.number) ^ uint64(r.source)<<48 ^ uint64(r.copy)<<16 ^ mix(^r.key))
 	if index := r.number / pageBits; e.page == nil || l != e.lane || index != e.index {
 		pages := e.lanes[l]
 		if pages == nil {
@@ -124,7 +124,7 @@ func (s *Seen) Record(source uint16, copy uint32, key, number uint64, value int6
 		s.Aggregate(key, number, value)
 		return
 	}
-	s.Count(1, 0, mix(mix(number)^uint64(source)<<48^uint64(copy)<<16^mix(key)))
+	s.Count(1, 0, mix(mix(number)^uint64(source)<<48^uint64(copy)<<16^mix(^key)))
 	var p Page
 	p[number%pageBits/64] |= 1 << (number % 64)
 	s.Page(Lane{source, copy}, number/pageBits, &p)
@@ -192,7 +192,7 @@ func (e *Expected) Compare(s *Seen) Verdict {
 
 // aggregateHash is what an aggregated record adds to the hash of identities.
 func aggregateHash(key, number uint64, value int64) uint64 {
-	return mix(^mix(key) ^ mix(number+1) ^ uint64(value))
+	return mix(^mix(^key) ^ mix(number+1) ^ uint64(value))
 }
 
 // aggregateValues is the part of a hash that the values of aggregates make,

@@ -101,6 +101,25 @@ func TestExchangedRecordIsLostAndDuplicated(t *testing.T) {
 	})
 }
 
+// Key and number of two records changed places: the same hash would hide that
+// one came twice instead of the other.
+//
+// Fails if the hash of an identity takes key and number alike.
+func TestKeyAndNumberAreToldApart(t *testing.T) {
+	for _, agg := range []bool{false, true} {
+		recs := []rec{{number: 0, key: 3, agg: agg}, {number: 3, key: 0, agg: agg}, {number: 2, key: 1, agg: agg}, {number: 0, key: 4, agg: agg}, {number: 3, key: 1, agg: agg}}
+		for i := range recs {
+			for j := range recs {
+				got := append([]rec(nil), recs...)
+				got[i] = got[j]
+				if v := expected(recs).Compare(see(got)); i != j && v.Digest == v.ExpectedDigest {
+					t.Errorf("%+v instead of %+v: %+v", recs[j], recs[i], v)
+				}
+			}
+		}
+	}
+}
+
 func TestUnexplainedRecordCountsAsDuplicated(t *testing.T) {
 	recs := []rec{{number: 1}, {number: 2}, {number: 7, key: 1, agg: true}}
 	for _, extra := range []rec{{number: 3}, {number: 1, source: 1}, {number: 1, copy: 1}, {number: 1 << 50}, {number: 8, key: 1, agg: true}} {

@@ -5,26 +5,27 @@ type Action struct {
 	Name  string
 	Fault bool     // disturbs the job: its start is a t0
 	Keys  []string // keys that a step with this word may have, besides do, name, repeat
+	Mode  string   // Streaming or Batch: in jobs of this mode only; empty: in all
 	Later string   // what it needs that comes with a later version
 	Help  string
 }
 
 var actions = []Action{
-	{Name: "rescale", Fault: true, Keys: []string{"parallelism", "when"}, Help: "change the parallelism of vertices; the job restarts from the newest complete checkpoint at once"},
+	{Name: "rescale", Fault: true, Mode: Streaming, Keys: []string{"parallelism", "when"}, Help: "change the parallelism of vertices; the job restarts from the newest complete checkpoint at once"},
 	{Name: "fail-task", Fault: true, Keys: []string{"vertex", "subtask", "when"}, Help: "one task throws an exception; its region restarts"},
 	{Name: "kill-worker", Fault: true, Keys: []string{"worker", "replace-after", "when"}, Help: "a worker dies: its sockets break and its slots vanish; replace-after brings a new one"},
 	{Name: "freeze-worker", Fault: true, Keys: []string{"worker", "for", "when"}, Help: "a worker stops doing anything, heartbeats included, for a time"},
-	{Name: "fail-storage", Fault: true, Keys: []string{"for", "kind", "when"}, Help: "checkpoint storage fails for a time: error, slow, full or torn writes"},
+	{Name: "fail-storage", Fault: true, Mode: Streaming, Keys: []string{"for", "kind", "when"}, Help: "checkpoint storage fails for a time: error, slow, full or torn writes"},
 	{Name: "kill-jobmanager", Fault: true, Keys: []string{"down-for", "when"}, Help: "the master dies and another one comes after down-for (default 1 s); on target \"process\""},
-	{Name: "drop-partition", Fault: true, Keys: []string{"vertex", "subtask", "when"}, Later: "batch mode", Help: "the finished output of a batch task is lost"},
+	{Name: "drop-partition", Fault: true, Keys: []string{"vertex", "subtask", "when"}, Mode: Batch, Help: "the finished output of a batch task is lost; what needs it makes it again"},
 	{Name: "upgrade", Fault: true, Keys: []string{"file", "upgrade-mode", "when"}, Later: "the life cycle of deployments", Help: "replace the job by another one"},
 	{Name: "rollback", Fault: true, Keys: []string{"when"}, Later: "the life cycle of deployments", Help: "go back to the job before the upgrade"},
-	{Name: "savepoint", Help: "take a savepoint; the job goes on"},
-	{Name: "stop-with-savepoint", Help: "take a savepoint and end the job"},
+	{Name: "savepoint", Mode: Streaming, Help: "take a savepoint; the job goes on"},
+	{Name: "stop-with-savepoint", Mode: Streaming, Help: "take a savepoint and end the job"},
 	{Name: "suspend", Later: "the life cycle of deployments", Help: "stop the job and keep its state"},
 	{Name: "resume", Later: "the life cycle of deployments", Help: "start a suspended job again"},
 	{Name: "cancel", Help: "stop the job at once"},
-	{Name: "finish", Help: "let sources end, wait for the final checkpoint and all commits, verify the output"},
+	{Name: "finish", Help: "let sources end, wait for the final checkpoint and all commits, verify the output; a batch job ends by itself"},
 }
 
 // actionByName finds actions by name.

@@ -122,8 +122,8 @@ func (w *Workload) Slots() (need int, vertex string) {
 
 // checkCapacity checks slots, network memory and in-flight targets.
 func (d *decoder) checkCapacity() {
-	if d.wrong.numbers || d.wrong.shape {
-		return
+	if d.wrong.numbers || d.wrong.shape || d.w.Mode == Batch {
+		return // tasks of a batch job run in waves, and what is between them is on disk
 	}
 	w := d.w
 	c := w.Cluster

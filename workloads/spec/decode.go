@@ -68,6 +68,7 @@ func (d *decoder) decode(root *node) *Workload {
 	cluster := d.mistaken(func() { d.cluster(s.value("cluster")) })
 	d.wrong.numbers = job || cluster
 	d.wrong.options = d.mistaken(func() { d.options(s.value("options")) })
+	d.checkOptions()
 	s.value("matrix") // read by the matrix
 	s.value("matrix-exclude")
 	s.value("matrix-include")
@@ -87,7 +88,7 @@ func (d *decoder) run(n *node) {
 		IncludeInvalid: s.boolean("include-invalid"),
 	}
 	def := "time_to_first_checkpoint_s"
-	if d.root.get("workload").get("mode") != nil && d.root.get("workload").get("mode").scalar == "batch" {
+	if d.root.get("workload").get("mode") != nil && d.root.get("workload").get("mode").scalar == Batch {
 		def = "makespan_s"
 	}
 	d.w.Run.PrimaryGiven = s.has("primary")
@@ -227,11 +228,11 @@ func (d *decoder) workload(n *node) {
 	if n == nil {
 		d.r.add(span{src: d.root.at.src}.problem("workload", "", "is missing", "a job needs at least [[workload.vertex]] and [[workload.edge]]"))
 	}
-	d.w.Mode = s.str("mode")
-	if d.w.Mode == "batch" {
-		s.fail("mode", "batch mode comes with a later version", `write "streaming"`)
+	if d.w.Mode = s.str("mode"); d.w.Mode != Batch {
+		d.w.Mode = Streaming // also where it is wrong: that is told once
 	}
 	d.w.Parallelism = int(s.integer("parallelism"))
+	d.checkParallelism(s)
 	d.w.MaxParallelism = int(s.integer("max-parallelism"))
 	if d.w.Parallelism > d.w.MaxParallelism {
 		s.fail("parallelism", fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
@@ -285,6 +286,7 @@ func (d *decoder) vertex(n *node, i int) {
 	d.wrong.shape = d.wrong.shape || d.r.mistakes > before
 	v.Operator = s.str("operator")
 	v.Parallelism = int(s.integerOr("parallelism", int64(d.w.Parallelism)))
+	d.checkParallelism(s)
 	if v.Parallelism > d.w.MaxParallelism && s.has("parallelism") {
 		s.fail("parallelism", fmt.Sprintf("must not be above max-parallelism, which is %d", d.w.MaxParallelism), "raise workload.max-parallelism")
 	}
@@ -300,11 +302,12 @@ func (d *decoder) vertex(n *node, i int) {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		s.fail("operator", "unknown operator", hint)
-	case op.Later != "":
-		s.fail("operator", fmt.Sprintf("the operator %q comes with a later version, with %s", op.Name, op.Later), "")
+	case op.BatchOnly && d.w.Mode == Streaming:
+		s.fail("operator", fmt.Sprintf("the operator %q waits for the end of its input, which a streaming job does not have", op.Name), `set workload.mode = "batch"`)
 	default:
 		v.Kind = op.Kind
 		v.Params = d.params(op, params, s)
+		d.checkBounded(v, s)
 	}
 	s.close()
 	d.w.Vertices = append(d.w.Vertices, v)

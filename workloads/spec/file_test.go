@@ -58,7 +58,9 @@ func TestFiles(t *testing.T) {
 			switch d.Cmd {
 			case "check":
 			case "base": // the base file with the input's lines in place of "# HERE" or "OLD => NEW" replacements
-				text = patch(t, d)
+				text = patch(t, d, "testdata/base.toml")
+			case "batch": // likewise, of a batch job
+				text = patch(t, d, "testdata/batch.toml")
 			case "set":
 				base, err := os.ReadFile("testdata/base.toml")
 				if err != nil {
@@ -86,8 +88,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-func patch(t *testing.T, d *datadriven.TestData) string {
-	base, err := os.ReadFile("testdata/base.toml")
+func patch(t *testing.T, d *datadriven.TestData, path string) string {
+	base, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +98,7 @@ func patch(t *testing.T, d *datadriven.TestData) string {
 	for _, line := range strings.Split(d.Input, "\n") {
 		if old, replacement, ok := strings.Cut(line, " => "); ok && strings.HasPrefix(line, "~ ") {
 			old = strings.TrimPrefix(old, "~ ")
+			replacement = strings.ReplaceAll(replacement, `\n`, "\n")
 			if !strings.Contains(text, old) {
 				t.Fatalf("%s: the base has no %q", d.Pos, old)
 			}

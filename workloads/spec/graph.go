@@ -23,7 +23,7 @@ func (d *decoder) checkGraph() {
 		if to.Kind == Source {
 			s.fail("to", fmt.Sprintf("%q is a source: nothing goes into it", e.To), "")
 		}
-		if e.Partitioner == "forward" && from.Parallelism != to.Parallelism {
+		if e.Partitioner == "forward" && !w.canEqual(from.Parallelism, to.Parallelism) {
 			s.fail("partitioner", fmt.Sprintf("forward needs equal parallelism, but %s has %d and %s has %d", e.From, from.Parallelism, e.To, to.Parallelism),
 				"use rebalance or rescale, or make them equal")
 		}
@@ -160,7 +160,7 @@ func (d *decoder) checkSteps() {
 		if o == nil {
 			continue
 		}
-		if o.When != nil && (o.When.DuringRecovery || o.When.Restored >= 0) && !recovers {
+		if o.When != nil && (o.When.DuringRecovery || o.When.Restored >= 0 && w.Mode == Streaming) && !recovers {
 			s.fail("when", "can never come: nothing recovers before this step", "put a fault before it")
 		}
 		switch o.Kind {
@@ -179,7 +179,7 @@ func (d *decoder) checkSteps() {
 						"rescale both, or give the edge the partitioner rescale or rebalance")
 				}
 			}
-		case "fail-task":
+		case "fail-task", "drop-partition":
 			if o.Vertex == "" || d.wrong.shape {
 				break
 			}
@@ -189,7 +189,9 @@ func (d *decoder) checkSteps() {
 					hint = fmt.Sprintf("did you mean %q?", near)
 				}
 				s.fail("vertex", "there is no such vertex", hint)
-			} else if o.Subtask >= now[o.Vertex] {
+			} else if o.Kind == "drop-partition" && len(w.Outputs(o.Vertex)) == 0 {
+				s.fail("vertex", fmt.Sprintf("%s is a sink: it leaves no partition that could be lost", o.Vertex), "")
+			} else if o.Subtask >= now[o.Vertex] && now[o.Vertex] > 0 {
 				s.fail("subtask", fmt.Sprintf("%s has %d subtasks at this step, 0 to %d", o.Vertex, now[o.Vertex], now[o.Vertex]-1), "")
 			}
 		case "kill-jobmanager":
@@ -212,6 +214,9 @@ func (d *decoder) checkSteps() {
 // checkRemaining warns when a job cannot go on after a worker is gone.
 func (d *decoder) checkRemaining(s *section, workers int, now map[string]int) {
 	need, vertex := maxParallelism(now)
+	if d.w.Mode == Batch {
+		need, vertex = 1, "a task" // they run in waves
+	}
 	if have := workers * d.w.Cluster.SlotsPerWorker; have < need {
 		d.r.warn(s.problem("do", fmt.Sprintf("after this %d slots are left, but %s needs %d: the job cannot go on at its parallelism", max(0, have), vertex, need),
 			"set replace-after, or raise cluster.slots-per-worker"))

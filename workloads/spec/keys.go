@@ -81,7 +81,7 @@ var tables = map[string][]Key{
 	},
 	TableWorkload: {
 		{Name: "mode", Type: ParamString, Default: "streaming", Words: []string{"streaming", "batch"}, Help: "how the job runs"},
-		{Name: "parallelism", Type: ParamCount, Default: "1", Low: "1", High: mostParallelism, Help: "of vertices that name none"},
+		{Name: "parallelism", Type: ParamCount, Default: "1", High: mostParallelism, Help: "of vertices that name none; in batch mode 0: decided at run time, from the bytes that there are to read"},
 		{Name: "max-parallelism", Type: ParamCount, Default: "128", Low: "1", High: mostParallelism, Help: "key groups: the most that a rescale can reach"},
 		{Name: "vertex", Type: ParamTables, Required: true, Help: "the operators of the job"},
 		{Name: "edge", Type: ParamTables, Help: "what joins them"},
@@ -89,7 +89,7 @@ var tables = map[string][]Key{
 	TableVertex: {
 		{Name: "id", Type: ParamString, Required: true, Help: "name of the vertex, unique in the job"},
 		{Name: "operator", Type: ParamString, Required: true, Help: "what it does: see benchrun list operators"},
-		{Name: "parallelism", Type: ParamCount, Low: "1", High: mostParallelism, Help: "instead of the workload's"},
+		{Name: "parallelism", Type: ParamCount, High: mostParallelism, Help: "instead of the workload's"},
 		{Name: "params", Type: ParamTable, Help: "parameters of the operator"},
 	},
 	TableEdge: {
@@ -102,12 +102,12 @@ var tables = map[string][]Key{
 	},
 	TableStep: {
 		{Name: "name", Type: ParamString, Help: "of the step, in results; default step-N"},
-		{Name: "repeat", Type: ParamCount, Default: "1", Low: "1", High: "1000", Help: "repeats the step and the waits after it, up to the next step with a name"},
+		{Name: "repeat", Type: ParamCount, Default: "1", High: "1000", Help: "repeats the step and the waits after it, up to the next step with a name; 0: leaves them out"},
 		{Name: "do", Type: ParamString, Help: "a fault or an action"},
 		{Name: "wait", Type: ParamTable, Help: "conditions that must all hold"},
 		{Name: "parallelism", Type: ParamTable, Help: "rescale: new parallelism by vertex"},
-		{Name: "vertex", Type: ParamString, Help: "fail-task: of which vertex"},
-		{Name: "subtask", Type: ParamIndex, Default: "random", Help: "fail-task: which subtask"},
+		{Name: "vertex", Type: ParamString, Help: "fail-task, drop-partition: of which vertex"},
+		{Name: "subtask", Type: ParamIndex, Default: "random", Help: "fail-task, drop-partition: which subtask; random of drop-partition: one that has finished"},
 		{Name: "worker", Type: ParamIndex, Default: "random", Help: "which worker, among those that run a task of the job"},
 		{Name: "replace-after", Type: ParamDuration, Help: "kill-worker: after this time a new worker comes; default never"},
 		{Name: "for", Type: ParamDuration, Low: "1ms", Help: "how long it lasts"},
@@ -118,7 +118,7 @@ var tables = map[string][]Key{
 		{Name: "when", Type: ParamTable, Help: "the moment of a fault; default: at once"},
 	},
 	TableCondition: {
-		{Name: "running", Type: ParamBool, Default: "false", Help: "every task is RUNNING"},
+		{Name: "running", Type: ParamBool, Default: "false", Help: "every task is RUNNING; in batch mode: a task is, after a fault one of the new execution"},
 		{Name: "checkpoints", Type: ParamCount, Low: "1", High: "2147483647", Help: "so many checkpoints are complete since the last fault"},
 		{Name: "records", Type: ParamCount, Low: "1", Help: "so many records arrived at sinks since the last fault"},
 		{Name: "first-checkpoint", Type: ParamBool, Default: "false", Help: "a checkpoint newer than the restored one is complete"},
@@ -126,11 +126,11 @@ var tables = map[string][]Key{
 		{Name: "caught-up", Type: ParamBool, Default: "false", Help: "rated sources lag no more than before the fault"},
 		{Name: "in-flight", Type: ParamSize, Low: "1B", Help: "what the newest complete checkpoint holds in flight"},
 		{Name: "elapsed", Type: ParamDuration, Help: "time since the step began"},
-		{Name: "progress", Type: ParamFloat, Low: "0", High: "1", Help: "batch: share of the job's records that is consumed"},
+		{Name: "progress", Type: ParamShare, Low: "0", High: "1", Help: "batch: share of the job's records that is consumed, the mean over the vertices; of a range, each block draws one"},
 		{Name: "timeout", Type: ParamDuration, Default: "60s", Low: "1ms", Help: "when it passes, the trial ends"},
 	},
 	TableWhen: {
-		{Name: "during-recovery", Type: ParamBool, Default: "false", Help: "a recovery is under way"},
+		{Name: "during-recovery", Type: ParamBool, Default: "false", Help: "a recovery is under way; in batch mode: a new master leads, or tasks run again, and none has finished since"},
 		{Name: "restored", Type: ParamFloat, Low: "0", High: "1", Help: "share of the restored in-flight data that is processed"},
 		{Name: "checkpoint", Type: ParamString, Words: []string{"in-progress"}, Help: "a checkpoint is under way"},
 		{Name: "timeout", Type: ParamDuration, Default: "30s", Low: "1ms", Help: "when it passes, the trial ends"},

@@ -212,9 +212,6 @@ func (a *Axis) canonical(item *node) (any, string) {
 		if err != nil {
 			return nil, err.Error()
 		}
-		if a.option.Later != "" && x != a.option.Default {
-			return nil, a.option.Later + " comes with a later version"
-		}
 		return a.option.Canonical(x), ""
 	}
 	switch x := item.scalar.(type) {

@@ -14,7 +14,10 @@ var metricNames = []string{
 	"detect_s", "time_to_deploying_s", "time_to_initializing_s", "time_to_running_s", "time_to_first_output_s",
 	"time_to_first_checkpoint_trigger_s", "time_to_first_checkpoint_s", "time_to_drained_s", "time_to_caught_up_s",
 	"restored_inflight_bytes", "restored_bytes", "filtered_out_bytes", "spilled_bytes", "first_checkpoint_inflight_bytes", "inflight_inflation",
-	"reprocessed_records", "throughput_records_per_s", "makespan_s",
+	"reprocessed_records", "throughput_records_per_s",
+	"control_recovery_s", "recovery_elect_s", "recovery_replay_s", "recovery_wait_s", "recovery_schedule_s",
+	"time_to_parity_s", "reexecuted_fraction", "avoidable_reexecuted_fraction", "durability_gap_tasks",
+	"makespan_s", "wasted_bytes", "leftover_bytes", "event_log_bytes", "recording_overhead",
 }
 
 // Metrics lists the metrics that a file may name.
@@ -47,6 +50,13 @@ func (w *Workload) Expected() []string {
 	if w.Run.PrimaryGiven {
 		add(w.Run.Primary)
 	}
+	if w.Mode == Batch {
+		add("makespan_s")
+		if w.masterDies() {
+			add("control_recovery_s")
+		}
+		return out
+	}
 	inFirst := options.RecoveryPath.Get(w.Options) != "" // a start from a checkpoint is the first fault
 	for _, s := range w.Steps {
 		if s.Do != nil && s.Do.IsFault() {
@@ -72,4 +82,22 @@ func (w *Workload) Expected() []string {
 		}
 	}
 	return out
+}
+
+// masterDies tells whether the first fault kills the master and the scenario
+// then waits for a task of the next one.
+func (w *Workload) masterDies() bool {
+	killed := false
+	for _, s := range w.Steps {
+		switch {
+		case s.Do != nil && s.Do.IsFault():
+			if killed || s.Do.Kind != "kill-jobmanager" {
+				return false
+			}
+			killed = true
+		case s.Wait != nil && s.Wait.Running && killed:
+			return true
+		}
+	}
+	return false
 }

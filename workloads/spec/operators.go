@@ -29,8 +29,10 @@ type Operator struct {
 	Keyed  bool // needs its input partitioned by key
 	Proves bool // a sink that shows what arrived
 	Params []Param
-	Later  string // what it needs that comes with a later version
 	Help   string
+	// Batch says what differs in batch mode; BatchOnly that there is nothing else.
+	Batch     string
+	BatchOnly bool
 }
 
 // Param describes one parameter of an operator.
@@ -50,6 +52,7 @@ const (
 	ParamString   ParamType = "string"
 	ParamStrings  ParamType = "list of strings"
 	ParamIndex    ParamType = "number from 0, or random"
+	ParamShare    ParamType = "number, or a range [low, high]"
 	ParamTable    ParamType = "table"
 	ParamTables   ParamType = "list of tables"
 )
@@ -76,6 +79,11 @@ func keyed(o Operator) Operator {
 	return o
 }
 
+func inBatch(what string, o Operator) Operator {
+	o.Batch = what
+	return o
+}
+
 func twoInput(name, help string) Operator {
 	return Operator{Name: name, Kind: TwoInput, Params: append([]Param(nil), costParams...), Help: help}
 }
@@ -87,7 +95,7 @@ func sink(name, help string, proves bool, params ...Param) Operator {
 var operators = []Operator{
 	{Name: "sequence", Kind: Source, Help: "numbers 0, 1, 2, ... with a key and a payload; event time is the number in ms", Params: []Param{
 		{Name: "rate", Type: ParamRate, Help: "records per second of the whole vertex, such as \"50000/s\", on schedule whatever the job does; without it: as fast as it goes"},
-		{Name: "records", Type: ParamCount, Default: "0", Help: "records of the whole vertex; 0: unbounded"},
+		{Name: "records", Type: ParamCount, Default: "0", Help: "records of the whole vertex; 0: unbounded, which a batch job cannot be"},
 		{Name: "record-size", Type: ParamSize, Default: "128B", Low: "44B", High: "16MiB", Help: "serialised bytes of a record, its header included"},
 		{Name: "keys", Type: ParamCount, Default: "1000", Low: "1", High: "1099511627776", Help: "distinct keys"},
 		{Name: "key-skew", Type: ParamFloat, Default: "0", Low: "0", High: "100", Help: "exponent of a bounded Zipf distribution of the keys; 0: uniform"},
@@ -104,16 +112,17 @@ var operators = []Operator{
 		Param{Name: "fan-out", Type: ParamCount, Default: "2", Low: "1", High: "1048576", Help: "copies"}),
 	transform("split-words", "cuts lines into words; the word is the key"),
 	keyed(transform("keyed-sum", "running sum of the numbers by key")),
-	keyed(transform("count-by-key", "running count by key")),
-	keyed(transform("window-sum", "sum by key and tumbling window of event time",
-		Param{Name: "size", Type: ParamDuration, Default: "1s", Low: "1ms", Help: "width of a window in event time"})),
+	inBatch("one count a key, at the end", keyed(transform("count-by-key", "running count by key"))),
+	inBatch("all windows are emitted at the end", keyed(transform("window-sum", "sum by key and tumbling window of event time",
+		Param{Name: "size", Type: ParamDuration, Default: "1s", Low: "1ms", Help: "width of a window in event time"}))),
 	keyed(twoInput("join", "pairs the records of both inputs with equal key and number, each pair once")),
 	twoInput("co-map", "passes the records of both inputs on"),
 	twoInput("broadcast-map", "passes the records of input 1 on, with a state that input 2 broadcasts"),
-	{Name: "sort", Kind: Transform, Params: costParams, Later: "batch mode", Help: "sorts by key (batch)"},
+	{Name: "sort", Kind: Transform, Params: costParams, BatchOnly: true, Help: "sorts by key, on disk where memory is short"},
 	sink("verify-sink", "counts every arrival and keeps what it saw as checkpointed state", true),
-	sink("file-sink", "writes files with two-phase commit; verified by reading what was committed", true,
-		Param{Name: "path", Type: ParamString, Default: "", Help: "folder of the files; default: inside the trial's folder"}),
+	inBatch("each attempt writes files of its own; those of the attempt that counts are committed when it has finished",
+		sink("file-sink", "writes files with two-phase commit; verified by reading what was committed", true,
+			Param{Name: "path", Type: ParamString, Default: "", Help: "folder of the files; default: inside the trial's folder"})),
 	sink("discard", "throws records away; proves nothing", false),
 }
 

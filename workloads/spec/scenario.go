@@ -112,6 +112,7 @@ func (d *decoder) do(s *section) *Do {
 		s.known = append(s.known, a.Keys...)
 		return nil
 	}
+	d.checkMode(s, a)
 	o := &Do{Kind: kind}
 	for _, k := range a.Keys {
 		switch k {
@@ -218,6 +219,7 @@ func (d *decoder) when(n *node, path string) *When {
 		w.Restored = x
 	}
 	s.close()
+	d.mode(s, batchConditions)
 	count := 0
 	for _, set := range []bool{w.DuringRecovery, s.has("restored"), s.has("checkpoint")} {
 		if set {
@@ -244,13 +246,13 @@ func (d *decoder) wait(n *node, path string) *Wait {
 		CaughtUp:        s.boolean("caught-up"),
 		InFlight:        s.size("in-flight"),
 		Elapsed:         s.duration("elapsed"),
-		Progress:        s.number("progress"),
 		Timeout:         s.duration("timeout"),
 	}
-	if s.has("progress") {
-		s.fail("progress", "is for batch mode, which comes with a later version", "")
-	}
+	w.Progress, w.ProgressTo = s.share("progress")
 	s.close()
+	if d.mode(s, batchConditions) {
+		return w
+	}
 	conditions := false
 	for _, k := range s.n.keys {
 		conditions = conditions || k != "timeout"
@@ -276,7 +278,8 @@ func (d *decoder) wait(n *node, path string) *Wait {
 }
 
 // expandRepeats writes the repeats out. A repeated step takes the waits after
-// it along, up to the next step that has a name in the file.
+// it along, up to the next step that has a name in the file; so does one that is
+// left out.
 func (d *decoder) expandRepeats(steps []fileStep) {
 	add := func(f fileStep, round int) {
 		step := f.step
@@ -288,7 +291,7 @@ func (d *decoder) expandRepeats(steps []fileStep) {
 	}
 	for i := 0; i < len(steps); {
 		end := i + 1
-		for steps[i].repeat > 1 && end < len(steps) && !steps[end].step.Named && steps[end].step.Wait != nil {
+		for steps[i].repeat != 1 && end < len(steps) && !steps[end].step.Named && steps[end].step.Wait != nil {
 			end++
 		}
 		if len(d.w.Steps)+(end-i)*steps[i].repeat > maxSteps {

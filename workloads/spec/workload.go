@@ -144,6 +144,7 @@ type Wait struct {
 	InFlight        int64 // bytes
 	Elapsed         time.Duration
 	Progress        float64 // batch
+	ProgressTo      float64 // batch; above Progress: each block draws a value between them
 	Timeout         time.Duration
 }
 
