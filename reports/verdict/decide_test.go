@@ -288,3 +288,32 @@ func TestSameFile(t *testing.T) {
 	wantExit(t, d, result.ExitOK)
 	wantWarning(t, d.Warnings, "are the same file")
 }
+
+// TestAbsoluteThreshold: nobody is alarmed by a difference below it, whatever
+// the ratio; with every pair below it they are the same. Fails if the median
+// difference is not held against it.
+func TestAbsoluteThreshold(t *testing.T) {
+	rules := Rules{Thresholds: func(string, string) Threshold {
+		return Threshold{Band: Band{Relative: 0.10, Absolute: 0.4}, Source: "test"}
+	}}
+	for _, c := range []struct {
+		typical, odd float64 // of the head; the base is 1
+		want         Verdict
+	}{{1.3, 1.3, Same}, {1.3, 1.6, Inconclusive}, {1.5, 1.5, Slower}, {0.7, 0.7, Same}, {0.5, 0.5, Faster}} {
+		run := lab{blocks: 8, value: func(_, build string, block int) (float64, result.Outcome) {
+			switch {
+			case build == "base":
+				return 1, result.OK
+			case block == 4:
+				return c.odd, result.OK
+			}
+			return c.typical, result.OK
+		}}.run()
+		if j := verdictOf(t, Decide(run, nil, rules), "D=true"); j.Verdict != c.want {
+			t.Errorf("%v and %v: %s: %s", c.typical, c.odd, j.Verdict, j.Why)
+		}
+		if j := verdictOf(t, decideAs(Sequential, run, rules), "D=true"); (j.Verdict == Slower) != (c.want == Slower) {
+			t.Errorf("two runs, %v and %v: %s: %s", c.typical, c.odd, j.Verdict, j.Why)
+		}
+	}
+}

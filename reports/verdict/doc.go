@@ -44,7 +44,9 @@
 // With 8+7 pairs, a threshold of 5 % and several cells, 2.5 % of the calls are
 // false alarms: plan more pairs for small thresholds. Two humps, heavy tails, a
 // noise of 40 % and trials that never end stay within 5 % and 2 %, too. Of 16
-// cells at 8 pairs each alone is found in 56 % of the cases.
+// cells at 8 pairs each alone is found in 56 % of the cases. No change at all is
+// called the same in 54 % of the cases with 8 pairs and in 87 % with 16, else
+// inconclusive; a change of the threshold's size in 6 %.
 //
 // # Runs of different times
 //

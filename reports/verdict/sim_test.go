@@ -300,3 +300,28 @@ func TestSimulationIsTheGate(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulationSame: a change of the threshold's size is rarely called the
+// same, and no change often is. Fails if SameLevel is 0.5.
+func TestSimulationSame(t *testing.T) {
+	for blocks, often := range map[int]float64{8: 0.50, 16: 0.85} {
+		same := func(slowdown float64) float64 {
+			d := design{cells: 1, first: blocks, threshold: 0.10, noise: "model", slow: 1, slowdown: slowdown}
+			r := rand.New(rand.NewPCG(simSeed, uint64(blocks)))
+			n, count := calls(3000), 0
+			for range n {
+				j, p := d.judged(pairing{}, blocks), d.pairs(r, blocks)[0]
+				j.judgePairs(p, share(4, false), simSeed)
+				if j.Verdict == Same {
+					count++
+				}
+			}
+			return float64(count) / float64(n)
+		}
+		wrong, right := same(0.10), same(0)
+		t.Logf("%d pairs: %.1f %% of changes by the threshold are called the same, %.1f %% of none", blocks, 100*wrong, 100*right)
+		if wrong > 0.07 || right < often {
+			t.Errorf("%d pairs: %.1f %% of changes by the threshold are called the same, %.1f %% of none", blocks, 100*wrong, 100*right)
+		}
+	}
+}
