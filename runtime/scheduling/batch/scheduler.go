@@ -315,18 +315,7 @@ func (s *Scheduler) schedule() {
 	if s.phase != phaseRunning {
 		return
 	}
-	grown := false
-	for _, t := range s.candidates {
-		if !t.queued && t.state == created && t.restart == nil && t.consumable() {
-			t.queued = true
-			s.ready = append(s.ready, t)
-			grown = true
-		}
-	}
-	s.candidates = s.candidates[:0]
-	if grown {
-		slices.SortFunc(s.ready, byPlace)
-	}
+	s.queueUp()
 	if s.pressure || len(s.ready) == 0 {
 		return
 	}
@@ -334,12 +323,10 @@ func (s *Scheduler) schedule() {
 	for _, w := range s.workers {
 		free += w.free(s.now)
 	}
-	waiting := s.ready[:0]
-	for i, t := range s.ready {
-		if free == 0 {
-			waiting = append(waiting, s.ready[i:]...)
-			break
-		}
+	i := 0
+	var kept []*task
+	for ; i < len(s.ready) && free > 0; i++ {
+		t := s.ready[i]
 		if t.state != created || t.restart != nil {
 			t.queued = false
 			continue
@@ -354,7 +341,7 @@ func (s *Scheduler) schedule() {
 			// It comes back when its inputs, or the others of its region, do.
 			t.queued = false
 		case len(group) > free:
-			waiting = append(waiting, t)
+			kept = append(kept, t)
 		default:
 			for _, m := range group {
 				m.state = running
@@ -367,8 +354,34 @@ func (s *Scheduler) schedule() {
 			free -= len(group)
 		}
 	}
-	clear(s.ready[len(waiting):])
-	s.ready = waiting
+	s.ready = s.ready[i:]
+	if len(kept) > 0 {
+		s.ready = append(kept, s.ready...)
+	}
+}
+
+// queueUp puts what has become consumable among the tasks that wait for slots,
+// which are in order: early vertices first.
+func (s *Scheduler) queueUp() {
+	const few = 16
+	fresh := s.candidates[:0]
+	for _, t := range s.candidates {
+		if !t.queued && t.state == created && t.restart == nil && t.consumable() {
+			t.queued = true
+			fresh = append(fresh, t)
+		}
+	}
+	if len(fresh) > few {
+		s.ready = append(s.ready, fresh...)
+		slices.SortFunc(s.ready, byPlace)
+	} else {
+		for _, t := range fresh {
+			i, _ := slices.BinarySearchFunc(s.ready, t, byPlace)
+			s.ready = slices.Insert(s.ready, i, t)
+		}
+	}
+	clear(s.candidates)
+	s.candidates = s.candidates[:0]
 }
 
 // complete ends the job when everything has finished.

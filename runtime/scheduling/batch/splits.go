@@ -15,12 +15,25 @@ const unassigned = -1
 type Ledger struct {
 	vertex   string
 	where    map[string]int
+	of       map[int]map[string]bool // the inverse
 	finished map[int]bool
 }
 
 // NewLedger makes the ledger of a source.
 func NewLedger(vertex string) *Ledger {
-	return &Ledger{vertex: vertex, where: map[string]int{}, finished: map[int]bool{}}
+	return &Ledger{vertex: vertex, where: map[string]int{}, of: map[int]map[string]bool{}, finished: map[int]bool{}}
+}
+
+// put moves a split.
+func (l *Ledger) put(split string, subtask int) {
+	if has, known := l.where[split]; known {
+		delete(l.of[has], split)
+	}
+	l.where[split] = subtask
+	if l.of[subtask] == nil {
+		l.of[subtask] = map[string]bool{}
+	}
+	l.of[subtask][split] = true
 }
 
 // SplitError: a split is in two places.
@@ -37,7 +50,7 @@ func (e *SplitError) Error() string {
 func (l *Ledger) Discover(splits []string) {
 	for _, s := range splits {
 		if _, known := l.where[s]; !known {
-			l.where[s] = unassigned
+			l.put(s, unassigned)
 		}
 	}
 }
@@ -48,7 +61,7 @@ func (l *Ledger) Assign(subtask int, splits []string) error {
 		if has, known := l.where[s]; known && has != unassigned && (has != subtask || l.finished[subtask]) {
 			return &SplitError{l.vertex, s, has, subtask}
 		}
-		l.where[s] = subtask
+		l.put(s, subtask)
 	}
 	return nil
 }
@@ -65,9 +78,9 @@ func (l *Ledger) Finish(subtask int, splits []string) error {
 // Return takes the splits of a subtask back, all or those named.
 func (l *Ledger) Return(subtask int, splits ...string) {
 	delete(l.finished, subtask)
-	for s, has := range l.where {
-		if has == subtask && (len(splits) == 0 || slices.Contains(splits, s)) {
-			l.where[s] = unassigned
+	for s := range l.of[subtask] {
+		if len(splits) == 0 || slices.Contains(splits, s) {
+			l.put(s, unassigned)
 		}
 	}
 }
@@ -76,7 +89,7 @@ func (l *Ledger) Return(subtask int, splits ...string) {
 func (l *Ledger) Reset() {
 	clear(l.finished)
 	for s := range l.where {
-		l.where[s] = unassigned
+		l.put(s, unassigned)
 	}
 }
 
@@ -85,12 +98,5 @@ func (l *Ledger) Unassigned() []string { return l.Of(unassigned) }
 
 // Of are the splits of a subtask, sorted.
 func (l *Ledger) Of(subtask int) []string {
-	var out []string
-	for s := range maps.Keys(l.where) {
-		if l.where[s] == subtask {
-			out = append(out, s)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(l.of[subtask]))
 }
