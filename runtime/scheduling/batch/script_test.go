@@ -36,7 +36,7 @@ import (
 //	mangle     the report of a partition
 //	recovery   on or off for the next master
 //	answer     the inventory of id= comes
-//	pull, infer, sync, global, fire, cancel, show
+//	pull, infer, sync, global, pressure, fire, cancel, show, verify
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		h := &script{}
@@ -179,7 +179,9 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		if h.w.timer == never {
 			return "no timer\n", nil
 		}
-		h.w.now = h.w.timer
+		if !a.has("at") {
+			h.w.now = h.w.timer
+		}
 		es = h.w.step(TimerFired{})
 	case "event":
 		e, err := logged(a)
@@ -188,6 +190,8 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		}
 		h.w.log = append(h.w.log, e)
 		h.w.hasLog = true
+	case "pressure":
+		es = h.w.step(LogPressure{On: a.has("on")})
 	case "truncate":
 		h.w.log = h.w.log[:len(h.w.log)-a.number("events", 1)]
 	case "rewrite":
@@ -225,6 +229,9 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 
 // logged is an event that an older master is said to have written.
 func logged(a arguments) (joblog.Event, error) {
+	if a.has("ended") {
+		return joblog.JobFinished{Status: "FAILED", Error: "boom"}, nil
+	}
 	id, err := parseTask(a.get("task"))
 	if err != nil {
 		return nil, err
