@@ -361,6 +361,7 @@ func judgedTable(id, caption string, all []verdict.Judged) *table {
 	}
 	t := &table{ID: id, Caption: caption, Head: []column{{Text: "metric"}, {Text: "before"}, {Text: "after"}, {Text: "ratio", Sub: "interval"}, {Text: "pairs", Sub: "of planned"}, {Text: "threshold", Left: true}, {Text: "verdict", Sub: "and why", Left: true}}}
 	several := slices.ContainsFunc(all, func(j verdict.Judged) bool { return j.Workload != all[0].Workload })
+	all = byWorkload(all)
 	group := ""
 	for i := range all {
 		j := &all[i]
@@ -399,6 +400,19 @@ func judgedTable(id, caption string, all []verdict.Judged) *table {
 		}})
 	}
 	return t
+}
+
+// byWorkload puts the rows of a workload together; the first comes first.
+func byWorkload(all []verdict.Judged) []verdict.Judged {
+	place := map[string]int{}
+	for _, j := range all {
+		if _, ok := place[j.Workload]; !ok {
+			place[j.Workload] = len(place)
+		}
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b verdict.Judged) int { return place[a.Workload] - place[b.Workload] })
+	return all
 }
 
 // controls show what the night says of itself.

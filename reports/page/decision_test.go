@@ -122,6 +122,7 @@ func TestDecisionPages(t *testing.T) {
 		{"cleared and alarmed", func(d *verdict.Decision) {
 			d.Judged[0].Cleared, d.Judged[2].Alarm = true, true
 		}, []string{"cleared by the second: quickstart, no option, first checkpoint.", "1 cell alarmed and will be run again", "alarm: to be run again"}, []string{"cleared by the second"}, 1, 0, 1},
+		{"workloads in turn", func(d *verdict.Decision) { d.Judged[1], d.Judged[3] = d.Judged[3], d.Judged[1] }, []string{"quickstart", "chain"}, nil, 1, 0, 1},
 		{"a false alarm", func(d *verdict.Decision) { d.Controls.Alarms = 1 }, []string{"1 false alarm.", "makes differences that nobody asked for"}, []string{"1 false alarm"}, 1, 0, 1},
 		{"hostile names", func(d *verdict.Decision) {
 			j := &d.Judged[2]
