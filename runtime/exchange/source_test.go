@@ -263,6 +263,33 @@ func TestSourceIsClosed(t *testing.T) {
 	}
 }
 
+// A source that is opened while its consumer goes away is closed as well.
+//
+// Fails if view.attach does not look whether it was dropped.
+func TestSourceOpenedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newSources(t, false, 1, 1, 1)
+		gone := make(chan struct{})
+		x.server.Serve("late:", func(string) (Source, error) {
+			<-gone
+			return x.list[0], nil
+		})
+		if err := x.gate.AddRemote(0, x.client, "late:", 0); err != nil {
+			t.Fatal(err)
+		}
+		x.settle()
+		done := make(chan struct{})
+		go func() { defer close(done); x.server.Close(true) }()
+		x.settle()
+		close(gone)
+		<-done
+		if n := x.list[0].closed; n == 0 {
+			t.Error("the source is still open")
+		}
+		x.close()
+	})
+}
+
 // A channel that cannot be connected in its turn fails the gate.
 func TestTurnFails(t *testing.T) {
 	x := newSources(t, true, 0, 0, 2)

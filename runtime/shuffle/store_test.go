@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"benchrun/runtime/buffer"
 	"benchrun/runtime/exchange"
@@ -331,6 +332,63 @@ func TestReadersWaitForMemory(t *testing.T) {
 	}
 	if st := s.memory.Stats(); st.Peak > 4+1 { // one is in the hands of the consumer
 		t.Errorf("readers held %d segments of 4", st.Peak)
+	}
+	shut(t, s)
+}
+
+// A reader at its end has no memory, though nobody has closed it yet.
+//
+// Fails if donePoolLocked waits for Close.
+func TestEndedReaderHasNoMemory(t *testing.T) {
+	c := small(t.TempDir())
+	c.ReadMemory = c.ReadAhead * c.SegmentSize // one at a time
+	s := open(t, c)
+	o := randomOutput(seeded(t), 1, 100, 100)
+	id := partitionOf("job", 0)
+	o.make(t, s, id, 4<<10, None)
+	g := newGate(t, buffer.NewGlobal(256, 16), 5, 0)
+	defer g.Close()
+	for ch := range 5 {
+		r, err := s.Reader(id, Range{0, 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.AddSource(ch, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := g.drain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range list {
+		o.check(t, x, Range{0, 0})
+	}
+	g.Close()
+	shut(t, s)
+}
+
+// The order of finishing outlives the process.
+//
+// Fails if adopt sorts by name alone.
+func TestOldestAfterRestart(t *testing.T) {
+	c := small(t.TempDir())
+	s := open(t, c)
+	o := randomOutput(seeded(t), 1, 10, 10)
+	for i := range 3 {
+		id := partitionOf("job", 2-i)
+		o.make(t, s, id, 4<<10, None)
+		at := time.Unix(int64(1000+i), 0) // clocks of file systems are coarse
+		if err := os.Chtimes(filepath.Join(c.Dir, id.file(indexSuffix)), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shut(t, s)
+	s = open(t, c)
+	for i := range 3 {
+		if id, ok, err := s.DropOldest("job"); id != partitionOf("job", 2-i) || !ok || err != nil {
+			t.Errorf("%v %v %v", id, ok, err)
+		}
 	}
 	shut(t, s)
 }
