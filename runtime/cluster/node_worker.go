@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"benchrun/runtime/control"
 	"benchrun/runtime/options"
@@ -110,9 +109,6 @@ func (x *workerNode) watchLeader(ctx context.Context, w *worker.Worker, epoch in
 		}
 	}
 }
-
-// shareTimeout bounds the answer to GetLoad; see Processes.Status.
-const shareTimeout = 200 * time.Millisecond
 
 func (x *workerNode) answer(what any, tell func(control.Told)) bool {
 	q, ok := what.(control.GetLoad)

@@ -213,13 +213,16 @@ func (c *Processes) Reports(ctx context.Context) ([]control.Report, error) {
 	return r.Reports, nil
 }
 
+// loadTimeout bounds a look at counters.
+const loadTimeout = 200 * time.Millisecond
+
 // loads asks the live workers for their counters. Of one that does not answer,
 // because it is frozen or just dying, those told last count.
 func (c *Processes) loads(queued bool) ([]*process, []control.Load) {
 	c.mu.Lock()
 	live := append([]*process(nil), c.mu.workers...)
 	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), shareTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
 	loads := make([]control.Load, len(live))
 	var wg sync.WaitGroup
@@ -270,7 +273,7 @@ func (c *Processes) Status() Status {
 }
 
 func (c *Processes) restoring(leader *process) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), shareTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
 	t, err := leader.ask(ctx, control.GetLoad{})
 	if err != nil {
