@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,7 +30,8 @@ type fixture struct {
 	shape       func(cell string, block int) way            // nil: as the options make it
 	tail        string                                      // after the last line of trials.jsonl
 	unproved    bool
-	others      float64 // cores that other processes use
+	more        map[string]float64 // metrics of every trial
+	others      float64            // cores that other processes use
 	mangle      func(*result.Run)
 }
 
@@ -188,6 +190,7 @@ func (f fixture) trial(r *rand.Rand, cell, build string, block, order int, outco
 		}
 		x.RecoveryPath = x.Faults[0].RecoveryPath
 	}
+	maps.Copy(x.Metrics, f.more)
 	if !f.unproved {
 		x.Correctness = &result.Correctness{Expected: 1000, Received: 1000, Digest: "d", ExpectedDigest: "d"}
 	}

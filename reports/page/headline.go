@@ -17,6 +17,8 @@ var deeds = map[string]string{
 	"time_to_caught_up_s":        "the sources were on time again %s after %s",
 	"time_to_first_output_s":     "the first output came %s after %s",
 	"detect_s":                   "the master knew %s after %s",
+	"control_recovery_s":         "the new master had a task running %s after %s",
+	"time_to_parity_s":           "as much work was done as before %s after %s",
 	"makespan_s":                 "the job took %s with %s",
 }
 

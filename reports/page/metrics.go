@@ -28,6 +28,21 @@ var shortNames = map[string]string{
 	"reprocessed_records":                "reprocessed",
 	"throughput_records_per_s":           "throughput",
 	"makespan_s":                         "makespan",
+	"control_recovery_s":                 "control recovery",
+	"recovery_elect_s":                   "new master elected",
+	"recovery_replay_s":                  "log replayed",
+	"recovery_wait_s":                    "partitions gathered",
+	"recovery_schedule_s":                "first task scheduled",
+	"time_to_parity_s":                   "parity",
+	"reexecuted_fraction":                "done again",
+	"avoidable_reexecuted_fraction":      "avoidably done again",
+	"durability_gap_tasks":               "finished tasks not known",
+	"wasted_bytes":                       "wasted",
+	"leftover_bytes":                     "left over",
+	"event_log_bytes":                    "event log",
+	"recording_overhead":                 "recording overhead",
+	"steady_overhead_ratio":              "steady overhead",
+	"recovery_efficiency":                "recovery efficiency",
 }
 
 // short is the name of a metric in words.

@@ -72,6 +72,7 @@ type workloadView struct {
 	Timelines   []figure
 	Phases      *table
 	Flow        *table
+	Batch       *table
 	Correctness *table
 	Limits      *table
 	Trials      *table
@@ -210,6 +211,7 @@ func (w *workloadView) fill(l *result.Loaded) error {
 	}
 	w.phases()
 	w.flow()
+	w.batch()
 	w.correctness()
 	w.trials()
 	if err := w.limits(l); err != nil {
