@@ -64,8 +64,7 @@ type Scheduler struct {
 	commits   map[AttemptID]bool // phaseCommitting: not confirmed yet
 	asked     bool               // phaseCommitting: commits have been asked for
 	commitAt  time.Duration
-	ending    uint64 // phaseCommitting: number of JobFinished
-	finishing bool   // JobFinished was logged
+	finishing bool // JobFinished was logged
 }
 
 // worker is a live worker.
