@@ -460,10 +460,6 @@ func (v *decisionView) thresholds(d *verdict.Decision) {
 			noise = cell{Text: "±" + chart.Number(*j.Noise*100, "%") + " %"}
 			if *j.Noise > j.Threshold.Relative {
 				noise.Class, noise.Sub = "bad", "above the threshold"
-				text := fmt.Sprintf("%s: the threshold of ±%s %% lies below the noise: %s show no less than ±%s %%.", where(j), chart.Number(j.Threshold.Relative*100, "%"), count(j.N, "pair", "pairs"), chart.Number(*j.Noise*100, "%"))
-				if !slices.Contains(v.Warnings, text) {
-					v.Warnings = append(v.Warnings, text)
-				}
 			}
 		}
 		absolute := cell{Text: "–", Class: "dim", Title: "none"}

@@ -187,7 +187,11 @@ func (v *trendView) changes(t *verdict.Trend) {
 }
 
 func seriesID(s *verdict.Series) string {
-	return "s-" + slug(s.Workload) + "-" + slug(s.Cell) + "-" + slug(s.Metric)
+	id := "s-" + slug(s.Workload) + "-" + slug(s.Cell) + "-" + slug(s.Metric)
+	if s.Unit != "ratio" { // nights without a reference build are a series of their own
+		id += "-raw"
+	}
+	return id
 }
 
 func newSeries(t *verdict.Trend, s *verdict.Series) seriesView {
@@ -224,7 +228,7 @@ func newSeries(t *verdict.Trend, s *verdict.Series) seriesView {
 	if s.Better != "" && s.Better != string(result.Neutral) {
 		note += ", " + s.Better + " is better"
 	}
-	v.Figure = figure{ID: seriesID(s), Title: seriesName(s), Note: note, File: plotName(trendPlots+s.Workload, s.Cell, s.Metric), SVG: template.HTML(l.SVG()), picture: l}
+	v.Figure = figure{ID: seriesID(s), Title: seriesName(s), Note: note, File: plotName(trendPlots+strings.TrimPrefix(seriesID(s), "s-")), SVG: template.HTML(l.SVG()), picture: l}
 	return v
 }
 

@@ -50,7 +50,7 @@ func runWarnings(l *result.Loaded) []string {
 	names := verdict.Builds(&l.Run)
 	for i, a := range names {
 		for _, b := range names[i+1:] {
-			if sum := l.Run.Builds[a].SHA256; sum != "" && sum == l.Run.Builds[b].SHA256 {
+			if result.SameBuild(l.Run.Builds[a], l.Run.Builds[b]) {
 				say("The builds %s and %s are the same file: their differences are noise.", a, b)
 			}
 		}
