@@ -228,7 +228,7 @@ func newSeries(t *verdict.Trend, s *verdict.Series) seriesView {
 	if s.Better != "" && s.Better != string(result.Neutral) {
 		note += ", " + s.Better + " is better"
 	}
-	v.Figure = figure{ID: seriesID(s), Title: seriesName(s), Note: note, File: plotName(trendPlots+strings.TrimPrefix(seriesID(s), "s-")), SVG: template.HTML(l.SVG()), picture: l}
+	v.Figure = figure{ID: seriesID(s), Title: seriesName(s), Note: note, File: plotName(trendPlots + strings.TrimPrefix(seriesID(s), "s-")), SVG: template.HTML(l.SVG()), picture: l}
 	return v
 }
 
