@@ -37,7 +37,8 @@
 //
 // # What the integrator feeds
 //
-//	Start            once, after opening the log: HasLog = Store.HasEvents
+//	Start            once, after opening the log: HasLog = Store.HasEvents; with
+//	                 recovery off, whether the folder holds a log at all
 //	WorkerJoined     with its slots; before any other news of it
 //	WorkerLost       also for a worker that the log's WorkerSet names and that is
 //	                 known to be dead: else the new master waits WorkerTimeout
