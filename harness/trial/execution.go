@@ -167,7 +167,7 @@ func ended(ctx context.Context, w *spec.Workload) error {
 
 func (e *execution) step(ctx context.Context, s spec.Step) error {
 	if s.Wait != nil {
-		return e.wait(ctx, s.Wait)
+		return e.wait(ctx, e.place(s))
 	}
 	switch {
 	case s.Do.IsFault():
@@ -217,11 +217,24 @@ func (e *execution) end(ctx context.Context) error {
 	return nil
 }
 
+// place draws where in a range of progress a wait ends.
+func (e *execution) place(s spec.Step) *spec.Wait {
+	w := *s.Wait
+	if w.ProgressTo > w.Progress {
+		r := plan.Rand(e.Workload.Run.Seed, e.Workload.Name, e.Block, "step/"+s.Name)
+		w.Progress += r.Float64() * (w.ProgressTo - w.Progress)
+	}
+	return &w
+}
+
 // wait blocks until all conditions hold.
 func (e *execution) wait(ctx context.Context, w *spec.Wait) error {
 	begin := time.Now()
 	deadline := begin.Add(w.Timeout)
-	poll := time.Duration(0)
+	poll, slowest := time.Duration(0), 50*time.Millisecond
+	if w.Progress > 0 {
+		slowest = 10 * time.Millisecond // a fault is to hit that place
+	}
 	for {
 		e.catchUp()
 		status := e.status()
@@ -239,7 +252,7 @@ func (e *execution) wait(ctx context.Context, w *spec.Wait) error {
 		// Events wake the wait up; only counters must be looked at, ever more seldom.
 		until := deadline
 		if counters {
-			poll = min(max(poll+poll/4, 2*time.Millisecond), 50*time.Millisecond)
+			poll = min(max(poll+poll/4, 2*time.Millisecond), slowest)
 			until = earlier(until, now.Add(poll))
 		}
 		if w.Elapsed > 0 && now.Before(begin.Add(w.Elapsed)) {
@@ -326,6 +339,10 @@ func (e *execution) missing(w *spec.Wait, s target.Status, elapsed time.Duration
 	if w.InFlight > 0 && (!o.newest || o.newestBytes < w.InFlight) {
 		missing = append(missing, fmt.Sprintf("in-flight (%s of %s)", options.FormatSize(o.newestBytes), options.FormatSize(w.InFlight)))
 	}
+	if w.Progress > 0 && s.Progress < w.Progress {
+		missing = append(missing, fmt.Sprintf("progress (%.3f of %.3f)", s.Progress, w.Progress))
+		counters = true
+	}
 	if w.Elapsed > 0 && elapsed < w.Elapsed {
 		missing = append(missing, "elapsed")
 	}
@@ -334,6 +351,9 @@ func (e *execution) missing(w *spec.Wait, s target.Status, elapsed time.Duration
 
 // notRunning tells what is in the way of running.
 func (o *observer) notRunning() string {
+	if o.batch != nil {
+		return "no task of the execution after the fault runs"
+	}
 	if o.mustBack && !o.restarted {
 		return "no restart was seen since the fault"
 	}

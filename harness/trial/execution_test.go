@@ -20,8 +20,14 @@ import (
 // play runs a scenario against a fake target on virtual time.
 func play(t *testing.T, f *targettest.Target, steps string, check func(tr *result.Trial, log *timeline.Log), sets ...string) {
 	t.Helper()
+	playText(t, f, fakeHead+steps, check, sets...)
+}
+
+// playText is play of a whole workload file.
+func playText(t *testing.T, f *targettest.Target, text string, check func(tr *result.Trial, log *timeline.Log), sets ...string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w, err := fakeWorkload(steps, sets...)
+		w, err := fakeFile(text, sets...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,11 @@ partitioner = "rebalance"
 `
 
 func fakeWorkload(steps string, sets ...string) (*spec.Workload, error) {
-	f, err := spec.Parse("fake.toml", "/dir", []byte(fakeHead+steps), sets)
+	return fakeFile(fakeHead+steps, sets...)
+}
+
+func fakeFile(text string, sets ...string) (*spec.Workload, error) {
+	f, err := spec.Parse("fake.toml", "/dir", []byte(text), sets)
 	if err != nil {
 		return nil, fmt.Errorf("test workload: %w", err)
 	}

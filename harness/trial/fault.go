@@ -75,6 +75,9 @@ func (e *execution) choose(s spec.Step) target.Fault {
 	r := plan.Rand(e.Workload.Run.Seed, e.Workload.Name, e.Block, "step/"+s.Name)
 	if f.Subtask == spec.Random {
 		f.Subtask = r.IntN(max(1, e.obs.known[d.Vertex]))
+		if d.Kind == "drop-partition" {
+			f.Subtask = e.obs.batch.finishedFrom(d.Vertex, f.Subtask, e.obs.known[d.Vertex])
+		}
 	}
 	if f.Worker == spec.Random {
 		f.Worker = r.IntN(max(1, e.job.Status().WorkersWithTasks))
@@ -87,7 +90,7 @@ func aim(f target.Fault) string {
 	switch f.Kind {
 	case "rescale":
 		return fmt.Sprint(f.Parallelism)
-	case "fail-task":
+	case "fail-task", "drop-partition":
 		return fmt.Sprintf("%s/%d", f.Vertex, f.Subtask)
 	case "kill-worker", "freeze-worker":
 		return fmt.Sprintf("worker %d", f.Worker)
@@ -128,7 +131,7 @@ func (e *execution) when(w *spec.When, s target.Status) (what string, now, count
 	o := e.obs
 	switch {
 	case w.DuringRecovery:
-		return "during-recovery: no recovery is under way", o.recovering(s.RestoredShare), o.assigned
+		return "during-recovery: no recovery is under way", o.recovering(s.RestoredShare), o.assigned && o.batch == nil
 	case w.Restored >= 0:
 		return fmt.Sprintf("restored: %.2f of %.2f", s.RestoredShare, w.Restored), o.assigned && s.RestoredShare >= w.Restored, true
 	default:

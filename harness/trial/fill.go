@@ -10,6 +10,7 @@ import (
 	"benchrun/harness/result"
 	"benchrun/harness/target"
 	"benchrun/runtime/timeline"
+	"benchrun/workloads/spec"
 )
 
 // fill puts what came of the execution into the trial.
@@ -40,13 +41,22 @@ func (e *execution) fill(t *result.Trial, err error) {
 		return
 	}
 	events := e.Log.Sorted()
-	t.Faults = Measure(events, e.windows)
+	batch := e.Workload.Mode == spec.Batch
+	measure := Measure
+	if batch {
+		measure = MeasureBatch
+	}
+	t.Faults = measure(events, e.windows)
 	t.Metrics = map[string]float64{}
 	if len(t.Faults) > 0 {
 		maps.Copy(t.Metrics, t.Faults[0].Metrics)
 		t.RecoveryPath = t.Faults[0].RecoveryPath
 	}
-	e.whole(t, events)
+	if batch {
+		e.wholeBatch(t, events)
+	} else {
+		e.whole(t, events)
+	}
 	clean(t.Metrics)
 	for _, f := range t.Faults {
 		clean(f.Metrics)

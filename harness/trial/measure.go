@@ -75,7 +75,7 @@ func (m *measurement) detect() {
 	for _, e := range m.events {
 		known := false
 		switch e.Kind {
-		case timeline.WorkerLost, timeline.MasterElected:
+		case timeline.WorkerLost, timeline.MasterElected, timeline.PartitionLost:
 			known = true
 		case timeline.TaskState:
 			known = e.State == "FAILED" || e.State == "CANCELING" || e.State == "CANCELED"

@@ -17,15 +17,20 @@ import (
 
 // TestMeasure reads timelines as scripts and prints the metrics of each fault.
 // A line is "TIME KIND [VERTEX/SUBTASK[@ATTEMPT]] [key=value ...]"; a fault
-// line opens a window; "all STATE N" is a state of the tasks a/0 .. a/N-1.
+// line opens a window; "TIME task VERTEX/SUBTASK[@ATTEMPT] STATE" is short for a
+// state of a task; "all STATE N" is a state of the tasks a/0 .. a/N-1.
 func TestMeasure(t *testing.T) {
 	datadriven.Walk(t, "testdata/measure", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			events, windows := parseTimeline(t, d)
 			var b bytes.Buffer
 			switch d.Cmd {
-			case "measure":
-				for _, f := range Measure(events, windows) {
+			case "measure", "batch":
+				measure := Measure
+				if d.Cmd == "batch" {
+					measure = MeasureBatch
+				}
+				for _, f := range measure(events, windows) {
 					fmt.Fprintf(&b, "%s at %dus", f.Name, f.T0Us)
 					if f.RecoveryPath != "" {
 						fmt.Fprintf(&b, ", %s", f.RecoveryPath)
@@ -79,6 +84,9 @@ func parseTimeline(t *testing.T, d *datadriven.TestData) ([]timeline.Event, []Wi
 			}
 			continue
 		}
+		if words[1] == "task" { // "TIME task VERTEX/SUBTASK[@ATTEMPT] STATE ..."
+			words = append([]string{words[0], string(timeline.TaskState), words[2], "state=" + words[3]}, words[4:]...)
+		}
 		e := timeline.Of(timeline.Kind(words[1]))
 		e.T = at
 		for _, w := range words[2:] {
@@ -107,6 +115,8 @@ func parseTimeline(t *testing.T, d *datadriven.TestData) ([]timeline.Event, []Wi
 				e.Lag = duration(t, value)
 			case "detail":
 				e.Detail = value
+			case "reason":
+				e.Reason = value
 			case "kind":
 				windows = append(windows, Window{Name: e.Detail, Kind: value, T0: at})
 			case "undrained":

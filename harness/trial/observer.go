@@ -45,13 +45,17 @@ type observer struct {
 	newest      bool           // a complete checkpoint is there since the last fault
 	pending     map[int64]bool // triggered, neither complete nor failed
 
-	lag lagTracker
+	lag   lagTracker
+	batch *batchObserver // nil: the job is streaming
 }
 
 func newObserver(w *spec.Workload) *observer {
 	o := &observer{w: w, states: map[taskKey]taskState{}, known: map[string]int{}, pending: map[int64]bool{}, whole: oneRegion(w)}
 	for _, v := range w.Vertices {
 		o.known[v.ID] = v.Parallelism
+	}
+	if w.Mode == spec.Batch {
+		o.batch = &batchObserver{noticed: true, finished: map[taskKey]bool{}}
 	}
 	o.expect()
 	return o
@@ -114,11 +118,21 @@ func (o *observer) fault(f *spec.Do, t0 time.Duration, mustBack bool) {
 	o.checkpoints, o.first, o.newest, o.newestBytes = 0, false, false, 0
 	clear(o.pending)
 	o.lag.fault(t0)
+	if o.batch != nil {
+		o.batch.fault(f.Kind, mustBack)
+	}
 }
 
 // add takes an event. Events before the last fault's t0 are late news of the
 // window before and only change the tasks' states.
 func (o *observer) add(e timeline.Event) {
+	if o.batch != nil {
+		o.known[e.Vertex] = max(o.known[e.Vertex], e.Subtask+1) // it may be decided at run time
+		if e.T >= o.since {
+			o.batch.add(e)
+		}
+		return
+	}
 	switch e.Kind {
 	case timeline.TaskState:
 		k := taskKey{e.Vertex, e.Subtask}
@@ -181,6 +195,9 @@ func (o *observer) forgetStates(before time.Duration) {
 // running tells whether every task runs, after the restart that the last fault
 // causes.
 func (o *observer) running() bool {
+	if o.batch != nil {
+		return o.batch.ran
+	}
 	if o.mustBack && !o.restarted {
 		return false
 	}
@@ -209,6 +226,9 @@ func (o *observer) isDrained(share float64) bool {
 
 // recovering tells whether a recovery is under way.
 func (o *observer) recovering(share float64) bool {
+	if o.batch != nil {
+		return o.batch.recovering()
+	}
 	return o.restarted && o.assigned && !o.isDrained(share)
 }
 

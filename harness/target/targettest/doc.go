@@ -3,6 +3,6 @@
 //
 // Target plays a job without running one: it writes the events that a real
 // target would write, on the clock of the test, so that scenarios run in
-// virtual time. Conformance is the suite that every target that runs jobs for
+// virtual time; batch jobs, too (Batch). Conformance is the suite that every target that runs jobs for
 // real must pass.
 package targettest

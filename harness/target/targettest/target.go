@@ -23,6 +23,7 @@ type Target struct {
 	Path      string            // of recovery
 	OnFault   func(j *Job) bool // true: nothing more happens by itself
 	SlowClose time.Duration     // how long Close takes
+	Batch     Batch             // how batch jobs are played
 
 	mu     sync.Mutex
 	faults []target.Fault
@@ -42,13 +43,17 @@ func (f *Target) Start(ctx context.Context, r target.Request, log *timeline.Log)
 	if f.Startup != nil {
 		return nil, f.Startup
 	}
-	j := &Job{f: f, w: r.Workload, log: log, done: make(chan struct{}), par: map[string]int{}, share: 1}
+	j := &Job{f: f, w: r.Workload, log: log, done: make(chan struct{}), strikes: make(chan target.Fault), par: map[string]int{}, share: 1}
 	j.ctx, j.cancel = context.WithCancel(context.Background())
 	for _, v := range r.Workload.Vertices {
 		j.par[v.ID] = v.Parallelism
 	}
 	for _, d := range r.Delays {
 		j.delay += d
+	}
+	if batch(r.Workload) {
+		j.spawn(func() { j.playBatch(f.Batch) })
+		return j, nil
 	}
 	j.spawn(func() { j.execution(0, false) })
 	return j, nil
@@ -65,6 +70,8 @@ type Job struct {
 	done   chan struct{}
 	once   sync.Once
 	delay  time.Duration // planted in each restore
+	// strikes hands faults to the player of a batch job.
+	strikes chan target.Fault
 
 	mu      sync.Mutex
 	err     error
@@ -74,6 +81,8 @@ type Job struct {
 	share   float64
 	sunk    int64
 	stop    context.CancelFunc // of the current execution
+
+	progress float64 // of a batch job
 }
 
 func (j *Job) spawn(f func()) {
@@ -215,6 +224,9 @@ func (j *Job) Inject(ctx context.Context, f target.Fault) (time.Duration, error)
 	j.f.mu.Lock()
 	j.f.faults = append(j.f.faults, f)
 	j.f.mu.Unlock()
+	if batch(j.w) {
+		return j.injectBatch(ctx, f)
+	}
 	j.mu.Lock()
 	for v, p := range f.Parallelism {
 		j.par[v] = p
@@ -246,6 +258,9 @@ func (j *Job) Savepoint(ctx context.Context, stop bool) (string, error) {
 }
 
 func (j *Job) Finish(ctx context.Context) (*target.Output, error) {
+	if batch(j.w) {
+		return j.finishBatch(ctx)
+	}
 	if !pause(ctx, 50*time.Millisecond) {
 		return nil, context.Cause(ctx)
 	}
@@ -271,7 +286,7 @@ func (j *Job) End(err error) {
 func (j *Job) Status() target.Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return target.Status{SinkRecords: j.sunk, WorkersWithTasks: 2, InFlightBytes: 3 << 20, RestoredShare: j.share, NetBytes: 77}
+	return target.Status{SinkRecords: j.sunk, WorkersWithTasks: 2, InFlightBytes: 3 << 20, RestoredShare: j.share, NetBytes: 77, Progress: j.progress}
 }
 
 func (j *Job) Done() <-chan struct{} { return j.done }

@@ -1,0 +1,334 @@
+package trial
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"benchrun/harness/result"
+	"benchrun/harness/target"
+	"benchrun/harness/target/targettest"
+	"benchrun/runtime/timeline"
+	"benchrun/workloads/spec"
+
+	"pgregory.net/rapid"
+)
+
+const batchHead = `schema = 1
+name = "fake"
+[cluster]
+target = "process"
+workers = 2
+slots-per-worker = 2
+[options]
+"execution.batch.job-recovery.enabled" = true
+[workload]
+mode = "batch"
+parallelism = 4
+[[workload.vertex]]
+id = "numbers"
+operator = "sequence"
+params = { records = 100 }
+[[workload.vertex]]
+id = "sum"
+operator = "count-by-key"
+[[workload.vertex]]
+id = "out"
+operator = "verify-sink"
+[[workload.edge]]
+from = "numbers"
+to = "sum"
+partitioner = "hash"
+[[workload.edge]]
+from = "sum"
+to = "out"
+partitioner = "rebalance"
+`
+
+// playBatch runs a scenario of a batch job on virtual time: three waves of four
+// tasks, a second each.
+func playBatch(t *testing.T, f *targettest.Target, steps string, check func(tr *result.Trial, log *timeline.Log), sets ...string) {
+	t.Helper()
+	playText(t, f, batchHead+steps, check, sets...)
+}
+
+const killSteps = `
+[[scenario.step]]
+wait = { progress = 0.6 }
+[[scenario.step]]
+wait = { elapsed = "500ms" }
+[[scenario.step]]
+name = "kill"
+do = "kill-jobmanager"
+down-for = "200ms"
+[[scenario.step]]
+wait = { running = true }
+`
+
+func TestBatchWithoutFault(t *testing.T) {
+	kib, zero := int64(1024), int64(0)
+	f := &targettest.Target{Batch: targettest.Batch{Figures: &target.BatchFigures{
+		HookTime: 3 * time.Millisecond, WriterCPU: 3 * time.Millisecond, EventLogBytes: &kib, LeftoverBytes: &zero,
+	}}}
+	playBatch(t, f, "", func(tr *result.Trial, log *timeline.Log) {
+		if tr.Outcome != result.OK || tr.RecoveryPath != "" || len(tr.Faults) != 0 {
+			t.Fatalf("%s: %s %+v", tr.Outcome, tr.Reason, tr.Faults)
+		}
+		near(t, tr.Metrics, "makespan_s", 3)
+		near(t, tr.Metrics, "wasted_bytes", 0)
+		near(t, tr.Metrics, "leftover_bytes", 0)
+		near(t, tr.Metrics, "event_log_bytes", 1024)
+		if v := tr.Metrics["recording_overhead"]; v <= 0 || v > 0.002 {
+			t.Errorf("recording_overhead = %v", v)
+		}
+		if _, ok := tr.Metrics["throughput_records_per_s"]; ok || len(tr.Metrics) != 5 {
+			t.Errorf("metrics %v", tr.Metrics)
+		}
+	})
+}
+
+// A kill of the master in the third wave: two waves are kept, the third is lost.
+func TestKillMasterOfBatch(t *testing.T) {
+	playBatch(t, &targettest.Target{}, killSteps, func(tr *result.Trial, log *timeline.Log) {
+		if tr.Outcome != result.OK || tr.RecoveryPath != result.RecoveryEventLog {
+			t.Fatalf("%s %q: %s", tr.Outcome, tr.RecoveryPath, tr.Reason)
+		}
+		m := tr.Metrics
+		near(t, m, "control_recovery_s", 0.231)
+		near(t, m, "detect_s", 0.2)
+		near(t, m, "recovery_elect_s", 0)
+		near(t, m, "recovery_replay_s", 0.01)
+		near(t, m, "recovery_wait_s", 0.02)
+		near(t, m, "recovery_schedule_s", 0.001)
+		near(t, m, "time_to_parity_s", 0.231)
+		near(t, m, "reexecuted_fraction", 0)
+		near(t, m, "avoidable_reexecuted_fraction", 0)
+		near(t, m, "durability_gap_tasks", 0)
+		near(t, m, "wasted_bytes", 0)
+		if got := m["makespan_s"]; got < 3.731 || got > 3.76 { // the look at the counter takes a while
+			t.Errorf("makespan_s = %v", got)
+		}
+	})
+}
+
+// Without job recovery all is done again, and nothing made that necessary.
+func TestKillMasterWithoutRecovery(t *testing.T) {
+	playBatch(t, &targettest.Target{}, killSteps, func(tr *result.Trial, log *timeline.Log) {
+		if tr.Outcome != result.OK || tr.RecoveryPath != result.RecoveryFull {
+			t.Fatalf("%s %q: %s", tr.Outcome, tr.RecoveryPath, tr.Reason)
+		}
+		m := tr.Metrics
+		near(t, m, "control_recovery_s", 0.201)
+		near(t, m, "time_to_parity_s", 2.201)
+		near(t, m, "reexecuted_fraction", 1)
+		near(t, m, "avoidable_reexecuted_fraction", 1)
+		near(t, m, "durability_gap_tasks", 8)
+		near(t, m, "wasted_bytes", 8000)
+		for _, absent := range []string{"recovery_replay_s", "recovery_wait_s", "event_log_bytes", "recording_overhead"} {
+			if _, ok := m[absent]; ok {
+				t.Errorf("%s = %v", absent, m[absent])
+			}
+		}
+	}, "options.execution.batch.job-recovery.enabled=false")
+}
+
+// The log misses two tasks that had finished.
+func TestDurabilityGap(t *testing.T) {
+	for _, f := range []*targettest.Target{
+		{Batch: targettest.Batch{Gap: 2}},
+		{Batch: targettest.Batch{Gap: 2, Figures: &target.BatchFigures{DurabilityGap: new(int64)}}},
+	} {
+		playBatch(t, f, killSteps, func(tr *result.Trial, log *timeline.Log) {
+			near(t, tr.Metrics, "reexecuted_fraction", 0.25)
+			near(t, tr.Metrics, "avoidable_reexecuted_fraction", 0.25)
+			near(t, tr.Metrics, "time_to_parity_s", 1.231)
+			want := 2.0
+			if f.Batch.Figures != nil {
+				want = 0 // it knows better
+			}
+			near(t, tr.Metrics, "durability_gap_tasks", want)
+			near(t, tr.Faults[0].Metrics, "durability_gap_tasks", want)
+		})
+	}
+}
+
+// A worker dies in the third wave with the output of half of the tasks.
+func TestKillWorkerOfBatch(t *testing.T) {
+	steps := `
+[[scenario.step]]
+wait = { progress = 0.6 }
+[[scenario.step]]
+name = "kill"
+do = "kill-worker"
+worker = 1
+replace-after = "1s"
+[[scenario.step]]
+wait = { running = true }
+`
+	playBatch(t, &targettest.Target{}, steps, func(tr *result.Trial, log *timeline.Log) {
+		if tr.Outcome != result.OK || tr.RecoveryPath != "" {
+			t.Fatalf("%s %q: %s", tr.Outcome, tr.RecoveryPath, tr.Reason)
+		}
+		m := tr.Metrics
+		near(t, m, "detect_s", 0.005)
+		near(t, m, "reexecuted_fraction", 0.5)
+		near(t, m, "avoidable_reexecuted_fraction", 0)
+		near(t, m, "time_to_parity_s", 2.005)
+		if _, ok := m["control_recovery_s"]; ok {
+			t.Error("the master was not lost")
+		}
+	})
+}
+
+// A second kill while the new master replays.
+func TestKillDuringRecoveryOfBatch(t *testing.T) {
+	steps := killSteps[:len(killSteps)-len("[[scenario.step]]\nwait = { running = true }\n")] + `
+[[scenario.step]]
+name = "again"
+do = "kill-jobmanager"
+down-for = "100ms"
+when = { during-recovery = true }
+[[scenario.step]]
+wait = { running = true }
+`
+	playBatch(t, &targettest.Target{}, steps, func(tr *result.Trial, log *timeline.Log) {
+		if tr.Outcome != result.OK || len(tr.Faults) != 2 {
+			t.Fatalf("%s: %s %+v", tr.Outcome, tr.Reason, tr.Faults)
+		}
+		if gap := tr.Faults[1].T0Us - tr.Faults[0].T0Us; gap != 200_000 {
+			t.Errorf("the second kill came %d us after the first", gap)
+		}
+		if _, ok := tr.Faults[1].Metrics["control_recovery_s"]; !ok {
+			t.Errorf("metrics of the second: %v", tr.Faults[1].Metrics)
+		}
+	})
+}
+
+// Where a fault hits is drawn by the block, alike for all cells.
+func TestProgressOfARangeIsDrawn(t *testing.T) {
+	f, err := spec.Parse("fake.toml", "/dir", []byte(batchHead+"[[scenario.step]]\nwait = { progress = [0.1, 0.9] }\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.Resolve("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[float64]bool{}
+	for block := range 20 {
+		e := execution{Execution: Execution{Workload: w, Block: block}}
+		p := e.place(w.Steps[0]).Progress
+		if again := e.place(w.Steps[0]).Progress; p != again || p < 0.1 || p > 0.9 {
+			t.Errorf("block %d: %v, then %v", block, p, again)
+		}
+		seen[p] = true
+	}
+	if len(seen) < 15 {
+		t.Errorf("only %d places in 20 blocks", len(seen))
+	}
+}
+
+// A dropped partition is one of a task that has finished, drawn by the seed.
+func TestDropPartition(t *testing.T) {
+	steps := `
+[[scenario.step]]
+wait = { progress = 0.3 }
+[[scenario.step]]
+name = "drop"
+do = "drop-partition"
+vertex = "numbers"
+`
+	f := &targettest.Target{}
+	playBatch(t, f, steps, func(tr *result.Trial, log *timeline.Log) {
+		if tr.Outcome != result.OK || len(f.Faults()) != 1 || f.Faults()[0].Vertex != "numbers" {
+			t.Fatalf("%s: %s %+v", tr.Outcome, tr.Reason, f.Faults())
+		}
+		near(t, tr.Metrics, "reexecuted_fraction", 0.25)
+		near(t, tr.Metrics, "avoidable_reexecuted_fraction", 0)
+	})
+	o := newObserver(&spec.Workload{Mode: spec.Batch})
+	o.batch.finished[taskKey{"a", 2}] = true
+	for from, want := range []int{2, 2, 2, 2} {
+		if got := o.batch.finishedFrom("a", from, 4); got != want {
+			t.Errorf("from %d: %d", from, got)
+		}
+	}
+}
+
+// TestLedger: whatever happens to attempts, useful work is what finished tasks
+// consumed, each once, and never more than there is.
+//
+// Fails if an attempt counts although its task ran again, or if a loss is taken
+// from the work at the fault itself.
+func TestLedger(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tasks := rapid.IntRange(1, 5).Draw(t, "tasks")
+		var events []timeline.Event
+		var faults []time.Duration
+		states := make([]string, tasks)
+		attempts := make([]int, tasks)
+		at := time.Duration(0)
+		emit := func(i int, state string) {
+			e := timeline.Task(timeline.TaskState, "a", i, attempts[i])
+			e.T, e.State = at, state
+			if state == "FINISHED" {
+				e.Records, e.Bytes = int64(i+1), 10
+			}
+			events = append(events, e)
+			states[i] = state
+		}
+		model := map[time.Duration]int64{} // work, by moment
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			at += time.Millisecond
+			i := rapid.IntRange(0, tasks-1).Draw(t, "task")
+			switch {
+			case rapid.IntRange(0, 5).Draw(t, "fault") == 0:
+				faults = append(faults, at)
+			case states[i] == "DEPLOYING":
+				emit(i, rapid.SampledFrom([]string{"FINISHED", "FAILED"}).Draw(t, "end"))
+			default:
+				if states[i] != "" {
+					attempts[i]++
+				}
+				emit(i, "DEPLOYING")
+			}
+			sum := int64(0)
+			for k, s := range states {
+				if s == "FINISHED" {
+					sum += int64(k + 1)
+				}
+			}
+			model[at] = sum
+		}
+		l := newLedger(events, faults)
+		if got := l.work(at + 1); got != model[at] {
+			t.Fatalf("in the end %d, not %d", got, model[at])
+		}
+		for _, t0 := range faults {
+			done, again := l.before(t0, math.MaxInt64)
+			for _, a := range again {
+				if !slices.Contains(done, a) {
+					t.Fatalf("work that was not done is done again: %+v", a)
+				}
+			}
+			if got := l.work(t0); got < model[t0]-sumOf(l, t0) || got > model[t0] {
+				t.Fatalf("at %s: %d, the model says %d", t0, got, model[t0])
+			}
+			if p, ok := l.parity(t0, t0, math.MaxInt64); ok && p < t0 {
+				t.Fatalf("parity at %s, before the fault at %s", p, t0)
+			}
+		}
+	})
+}
+
+// sumOf is the work that an earlier fault is held to have taken along, although
+// the task ran again only later.
+func sumOf(l *ledger, t0 time.Duration) (sum int64) {
+	for _, a := range l.attempts {
+		if a.finished() && a.to <= t0 && a.gone >= 0 && a.gone < t0 {
+			sum += a.records
+		}
+	}
+	return sum
+}

@@ -1,0 +1,143 @@
+package trial
+
+import (
+	"slices"
+	"time"
+
+	"benchrun/runtime/timeline"
+)
+
+// attempt is one execution of a task of a batch job.
+type attempt struct {
+	task     taskKey
+	from, to time.Duration // to < 0: it did not finish
+	records  int64         // consumed; of a source: emitted
+	bytes    int64         // written
+	// gone is when its work stopped to count, because the task ran again: at the
+	// fault before that, else when it was deployed. Negative: it counts.
+	gone time.Duration
+}
+
+func (a *attempt) finished() bool { return a.to >= 0 }
+
+// counts tells whether the work is done, and still there, at a moment. What
+// a fault at that moment takes along still is.
+func (a *attempt) counts(t time.Duration) bool {
+	return a.finished() && a.to <= t && (a.gone < 0 || a.gone >= t)
+}
+
+// ledger is the useful work of a batch job: the attempts of its tasks, in the
+// order in which they began.
+type ledger struct {
+	attempts []*attempt
+	last     time.Duration // of the timeline
+}
+
+// newLedger reads a timeline; faults are the t0 of each.
+func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
+	l := &ledger{}
+	type name struct {
+		taskKey
+		attempt int
+	}
+	running := map[name]*attempt{}
+	done := map[taskKey][]*attempt{}
+	for _, e := range events {
+		l.last = max(l.last, e.T)
+		if e.Kind != timeline.TaskState {
+			continue
+		}
+		k := taskKey{e.Vertex, e.Subtask}
+		n := name{k, e.Attempt}
+		switch a := running[n]; e.State {
+		case "DEPLOYING":
+			a = &attempt{task: k, from: e.T, to: -1, gone: -1}
+			running[n] = a
+			l.attempts = append(l.attempts, a)
+			for _, old := range done[k] {
+				old.gone = e.T
+				for _, t0 := range faults {
+					if t0 >= old.to && t0 <= e.T {
+						old.gone = t0
+					}
+				}
+			}
+			done[k] = nil
+		case "FINISHED":
+			if a == nil {
+				break
+			}
+			a.to, a.records, a.bytes = e.T, max(0, e.Records), max(0, e.Bytes)
+			delete(running, n)
+			done[k] = append(done[k], a)
+		case "FAILED", "CANCELED":
+			delete(running, n)
+		}
+	}
+	return l
+}
+
+// work is the useful work done at a moment, in records.
+func (l *ledger) work(t time.Duration) (sum int64) {
+	for _, a := range l.attempts {
+		if a.counts(t) {
+			sum += a.records
+		}
+	}
+	return sum
+}
+
+// before is the work that was done at a fault, and again what of it the fault,
+// until end, made tasks do again.
+func (l *ledger) before(t0, end time.Duration) (done, again []*attempt) {
+	for _, a := range l.attempts {
+		if !a.counts(t0) {
+			continue
+		}
+		done = append(done, a)
+		if a.gone >= t0 && a.gone < end {
+			again = append(again, a)
+		}
+	}
+	return done, again
+}
+
+// parity is the first moment from a base on at which as much is done as at t0.
+func (l *ledger) parity(t0, base, end time.Duration) (time.Duration, bool) {
+	want := l.work(t0)
+	moments := []time.Duration{base}
+	for _, a := range l.attempts {
+		if a.finished() && a.to > base {
+			moments = append(moments, a.to)
+		}
+	}
+	slices.Sort(moments)
+	for _, t := range moments {
+		if t >= end {
+			break
+		}
+		kept := int64(0)
+		for _, a := range l.attempts {
+			if a.counts(t) && a.gone != t0 {
+				kept += a.records
+			}
+		}
+		if kept >= want {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+// superseded sums up the bytes of attempts whose task finished again.
+func (l *ledger) superseded() (bytes int64) {
+	for _, a := range l.attempts {
+		if !a.finished() || a.gone < 0 {
+			continue
+		}
+		if slices.ContainsFunc(l.attempts, func(b *attempt) bool { return b.task == a.task && b.finished() && b.from >= a.to }) {
+			bytes += a.bytes
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,210 @@
+package trial
+
+import (
+	"runtime"
+	"time"
+
+	"benchrun/harness/result"
+	"benchrun/harness/target"
+	"benchrun/runtime/options"
+	"benchrun/runtime/timeline"
+)
+
+// MeasureBatch computes what the timeline of a batch job says about each fault.
+// Metrics that were not reached within a window are absent.
+func MeasureBatch(events []timeline.Event, windows []Window) []result.Fault {
+	var t0s []time.Duration
+	for _, w := range windows {
+		t0s = append(t0s, w.T0)
+	}
+	work := newLedger(events, t0s)
+	out := make([]result.Fault, len(windows))
+	for i, w := range windows {
+		end := time.Duration(1<<63 - 1)
+		if i+1 < len(windows) {
+			end = windows[i+1].T0
+		}
+		m := batchMeasurement{measurement{window: w, metrics: map[string]float64{}, before: events}, work, end}
+		for _, e := range events {
+			if e.T >= w.T0 && e.T < end {
+				m.events = append(m.events, e)
+			}
+		}
+		m.measure()
+		out[i] = result.Fault{Name: w.Name, Kind: w.Kind, T0Us: w.T0.Microseconds(), Metrics: m.metrics, RecoveryPath: m.path}
+	}
+	return out
+}
+
+// batchMeasurement computes the metrics of one window of a batch job.
+type batchMeasurement struct {
+	measurement
+	work *ledger
+	end  time.Duration
+}
+
+func (m *batchMeasurement) measure() {
+	m.detect()
+	base, known := m.control()
+	if !known && m.window.Kind != "kill-jobmanager" {
+		base, known = m.noticed()
+	}
+	if known {
+		if t, ok := m.work.parity(m.window.T0, base, m.end); ok {
+			m.put("time_to_parity_s", t)
+		}
+	}
+	m.again()
+}
+
+// noticed is when the master knows of a fault other than its own death, the
+// fault itself if it never does.
+func (m *batchMeasurement) noticed() (time.Duration, bool) {
+	if d, ok := m.metrics["detect_s"]; ok {
+		return m.window.T0 + time.Duration(d*float64(time.Second)), true
+	}
+	return m.window.T0, true
+}
+
+// first finds an event of the window, from a moment on.
+func (m *batchMeasurement) first(from time.Duration, is func(timeline.Event) bool) (timeline.Event, bool) {
+	for _, e := range m.events {
+		if e.T >= from && is(e) {
+			return e, true
+		}
+	}
+	return timeline.Event{}, false
+}
+
+// control reads the phases from the loss of a master to the first task of the
+// next. They add up to the whole: what did not happen takes no time.
+func (m *batchMeasurement) control() (running time.Duration, ok bool) {
+	if m.window.Kind != "kill-jobmanager" {
+		return 0, false
+	}
+	elected, ok := m.first(m.window.T0, func(e timeline.Event) bool { return e.Kind == timeline.MasterElected })
+	if !ok {
+		return 0, false
+	}
+	up, ok := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.TaskState && e.State == "RUNNING" })
+	replayed, hasLog := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.EventReplayed })
+	m.path = result.RecoveryFull
+	if hasLog && replayed.Reason == "" {
+		m.path = result.RecoveryEventLog
+	}
+	if !ok {
+		return 0, false
+	}
+	phase := func(name string, from, to time.Duration) time.Duration {
+		to = min(max(from, to), up.T)
+		m.metrics[name] = float64((to - from).Microseconds()) / 1e6
+		return to
+	}
+	at := m.window.T0
+	if d, ok := m.metrics["detect_s"]; ok {
+		at += time.Duration(d * float64(time.Second))
+	}
+	at = phase("recovery_elect_s", at, elected.T)
+	if hasLog {
+		at = phase("recovery_replay_s", at, replayed.T)
+		if ready, ok := m.first(replayed.T, func(e timeline.Event) bool { return e.Kind == timeline.JobState && e.State == "RUNNING" }); ok {
+			at = phase("recovery_wait_s", at, ready.T)
+		}
+	}
+	phase("recovery_schedule_s", at, up.T)
+	m.put("control_recovery_s", up.T)
+	return up.T, true
+}
+
+// again measures the work that tasks do again although it was done.
+func (m *batchMeasurement) again() {
+	done, again := m.work.before(m.window.T0, m.end)
+	total := 0.0
+	for _, a := range done {
+		total += (a.to - a.from).Seconds()
+	}
+	if total <= 0 {
+		return // nothing was done that could be done again
+	}
+	lost := map[taskKey]bool{}
+	for _, e := range m.events {
+		if e.Kind == timeline.PartitionLost {
+			lost[taskKey{e.Vertex, e.Subtask}] = true
+		}
+	}
+	redone := map[taskKey]bool{}
+	intact := 0
+	for _, a := range again {
+		redone[a.task] = true
+		if !lost[a.task] {
+			intact++
+		}
+	}
+	all, avoidable := 0.0, 0.0
+	for _, a := range m.work.attempts {
+		if !redone[a.task] || a.from < m.window.T0 || a.from >= m.end {
+			continue
+		}
+		to := a.to
+		if to < 0 || to > m.end {
+			to = min(m.end, m.work.last)
+		}
+		all += (to - a.from).Seconds()
+		if !lost[a.task] {
+			avoidable += (to - a.from).Seconds()
+		}
+	}
+	m.metrics["reexecuted_fraction"] = all / total
+	m.metrics["avoidable_reexecuted_fraction"] = avoidable / total
+	if m.window.Kind == "kill-jobmanager" {
+		m.metrics["durability_gap_tasks"] = float64(intact)
+	}
+}
+
+// wholeBatch computes the metrics of a batch job that belong to no fault.
+func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
+	begin, end := e.submitted, time.Duration(-1)
+	seen := false
+	for _, ev := range events {
+		if ev.Kind != timeline.JobState {
+			continue
+		}
+		if !seen {
+			begin, seen = ev.T, true
+		}
+		if ev.State == "FINISHED" {
+			end = ev.T
+		}
+	}
+	makespan := (end - begin).Seconds()
+	if end >= 0 {
+		t.Metrics["makespan_s"] = float64((end - begin).Microseconds()) / 1e6
+	}
+	t.Metrics["wasted_bytes"] = float64(newLedger(events, nil).superseded())
+	if e.out == nil || e.out.Batch == nil {
+		return
+	}
+	b := e.out.Batch
+	put := func(name string, v *int64) {
+		if v != nil {
+			t.Metrics[name] = float64(*v)
+		}
+	}
+	put("wasted_bytes", b.WastedBytes)
+	put("leftover_bytes", b.LeftoverBytes)
+	if options.BatchJobRecovery.Get(e.Workload.Options) {
+		put("event_log_bytes", b.EventLogBytes)
+		if makespan > 0 {
+			t.Metrics["recording_overhead"] = recording(b, makespan)
+		}
+	}
+	if len(t.Faults) > 0 && t.Faults[0].Kind == "kill-jobmanager" && b.DurabilityGap != nil {
+		t.Faults[0].Metrics["durability_gap_tasks"] = float64(*b.DurabilityGap)
+		t.Metrics["durability_gap_tasks"] = float64(*b.DurabilityGap)
+	}
+}
+
+// recording is the share of the machine that writing the event log took.
+func recording(b *target.BatchFigures, makespan float64) float64 {
+	return (b.HookTime + b.WriterCPU).Seconds() / (makespan * float64(runtime.NumCPU()))
+}

@@ -1,0 +1,60 @@
+package trial
+
+import (
+	"benchrun/runtime/timeline"
+)
+
+// batchObserver follows a batch job: its tasks come and go in waves, so what
+// counts is not that all of them run but that one does.
+type batchObserver struct {
+	killed   bool // the last fault killed the master
+	noticed  bool // somebody knows of the last fault: for a killed master, the next one leads
+	ran      bool // a task ran since then
+	ended    bool // a task has finished since then
+	finished map[taskKey]bool
+}
+
+// fault begins a new window.
+func (b *batchObserver) fault(kind string, mustBack bool) {
+	b.killed = kind == "kill-jobmanager"
+	b.noticed, b.ran, b.ended = !mustBack, false, false
+}
+
+func (b *batchObserver) add(e timeline.Event) {
+	k := taskKey{e.Vertex, e.Subtask}
+	switch e.Kind {
+	case timeline.MasterElected:
+		b.noticed = true
+	case timeline.WorkerLost:
+		b.noticed = b.noticed || !b.killed
+	case timeline.PartitionLost:
+		delete(b.finished, k)
+		b.noticed = b.noticed || !b.killed
+	case timeline.TaskState:
+		switch e.State {
+		case "FAILED":
+			b.noticed = b.noticed || !b.killed
+		case "DEPLOYING":
+			delete(b.finished, k)
+		case "RUNNING":
+			b.ran = b.ran || b.noticed
+		case "FINISHED":
+			b.ended = b.ended || b.noticed
+			b.finished[k] = true
+		}
+	}
+}
+
+// recovering tells whether a recovery has begun and nothing has come of it.
+func (b *batchObserver) recovering() bool { return b.noticed && !b.ended }
+
+// finishedFrom is the first subtask of a vertex, from one on and around, that
+// has finished; that one itself if none has.
+func (b *batchObserver) finishedFrom(vertex string, subtask, parallelism int) int {
+	for i := range parallelism {
+		if n := (subtask + i) % parallelism; b.finished[taskKey{vertex, n}] {
+			return n
+		}
+	}
+	return subtask
+}
