@@ -85,6 +85,10 @@ type Workload struct {
 	Dir         string   `json:"dir,omitempty"` // absolute; relative paths of the file start here
 	SHA256      string   `json:"sha256"`
 	Text        string   `json:"text"`
+	Mode        string   `json:"mode,omitempty"` // batch, or empty for streaming
+	// ScenarioAxes are the axes, by their names in flags, that change the scenario
+	// and not the job: cells that differ in nothing else run the same job.
+	ScenarioAxes []string `json:"scenario_axes,omitempty"`
 	// Expected lists the metrics that every trial that is ok must have.
 	Expected []string `json:"expected,omitempty"`
 	// Thresholds holds the absolute limits, by the cells they are for.

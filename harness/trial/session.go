@@ -120,6 +120,14 @@ func describe(p *plan.Plan, f *spec.File) (result.Workload, error) {
 		return out, err
 	}
 	out.Expected = w.Expected()
+	if f.Mode != spec.Streaming {
+		out.Mode = f.Mode
+	}
+	for _, a := range f.Axes {
+		if a.OfScenario() {
+			out.ScenarioAxes = append(out.ScenarioAxes, a.Short)
+		}
+	}
 	for _, t := range f.Thresholds {
 		if out.Thresholds == nil {
 			out.Thresholds = map[string][]string{}

@@ -22,7 +22,9 @@ func SummarizeWith(l *result.Loaded, thresholds Thresholds) *result.Summary {
 				own = append(own, c)
 			}
 		}
-		s.Workloads[w.Name] = summarize(&l.Run, w.Name, own, thresholds)
+		sum := summarize(&l.Run, w.Name, own, thresholds)
+		sum.Derived = derived(&w, own)
+		s.Workloads[w.Name] = sum
 	}
 	return s
 }

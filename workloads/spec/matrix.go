@@ -22,6 +22,9 @@ type Axis struct {
 	keyAt  span
 }
 
+// OfScenario tells whether the axis changes the scenario and not the job.
+func (a *Axis) OfScenario() bool { return a.option == nil && a.path[0] == "scenario" }
+
 const maxCells = 10000
 
 // matrix is the parsed [matrix] with its excludes and includes.
