@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"benchrun/runtime/graph"
+	"benchrun/runtime/joblog"
 	"benchrun/runtime/record"
+	"benchrun/runtime/scheduling"
+	"benchrun/runtime/scheduling/batch"
 	"benchrun/runtime/task"
 	"benchrun/runtime/timeline"
 )
@@ -58,7 +61,17 @@ func TestMessagesRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	ev := record.Event{Kind: record.Barrier, Barrier: record.AlignedWithTimeout, Checkpoint: 5, Triggered: 9, Options: record.Options{Unaligned: true, Timeout: time.Second, Savepoint: true, Terminate: true, Drain: true}}
+	at := joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "v", Subtask: 3}, Epoch: 2, Attempt: 1}
+	part := batch.PartitionID{DataSet: "a->b#0", Producer: at}
+	result := batch.Result{Records: 1, BytesIn: 2, Results: []joblog.Result{{DataSet: "a->b#0", Bytes: []int64{3, 4}}}, Splits: []string{"5"}}
 	messages := []any{
+		BatchJob{2, "job", *g, map[string]any{"a": int64(1)}, time.Minute}, Peers{2, map[batch.Worker]string{"worker-0": "x"}}, AskInventory{2},
+		Inventory{2, []batch.Held{{Partition: part, Bytes: []int64{1}}}, []int64{7}, []batch.Execution{{Attempt: at, Parallelism: 2, State: scheduling.TaskRunning, Result: result}}},
+		Settle{2, []batch.PartitionID{part}, []batch.PartitionID{part}, []joblog.AttemptID{at}, []joblog.AttemptID{at}},
+		DeployAttempt{2, at, 3, []batch.Input{{DataSet: "d", Range: joblog.InputRange{LastPartition: 1}, Producers: []batch.Producer{{Attempt: at, Worker: "worker-1"}}}}, []batch.Output{{DataSet: "e", Subpartitions: 2}}},
+		CancelAttempt{2, at, "why"}, ReleasePartitions{2, []batch.PartitionID{part}}, DropData{2, part}, JobOver{2}, Leftover{2, 9},
+		AttemptState{Attempt: at, State: scheduling.TaskFinished, Error: "e", Class: batch.FailurePartitionLost, Partition: part, Result: result, Records: []int64{4}},
+		Counts{[]AttemptCount{{at, 5}}}, ToAttempt{2, at, []byte{1}, []string{"5"}}, FromAttempt{at, []byte{1}}, DropPartition{"v", 3},
 		Hello{Index: 3, Slots: 4, DataAddr: "127.0.0.1:1"}, Welcome{Epoch: 2, Worker: 1}, Heartbeat{},
 		Deploy{
 			Epoch: 2, Execution: 3, Graph: *g, Placement: [][]int{{0, 1}, {1, 0, -1}}, Addrs: map[int]string{0: "x"},
@@ -117,7 +130,7 @@ func TestForeignPeer(t *testing.T) {
 		bytes []byte
 		want  string
 	}{
-		"another version": {[]byte{protocol + 1}, "speaks protocol 3, not 2"},
+		"another version": {[]byte{protocol + 1}, "speaks protocol 4, not 3"},
 		"no gob":          {[]byte{protocol, 0xff, 0xff, 0xff}, "control connection"},
 		"nothing":         {nil, "closed by the other side"},
 		"half a message":  {[]byte{protocol, 20, 1, 2}, "closed by the other side"},

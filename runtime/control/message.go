@@ -161,6 +161,8 @@ var kinds = []any{
 	Hello{}, Welcome{}, Heartbeat{}, Deploy{}, Cancel{}, Trigger{}, Notify{}, ToReader{}, StopSources{}, FailTask{}, Forget{},
 	InUse{}, TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
 	Attach{}, Clock{}, Events{}, Leading{}, JobEnded{}, Ask{}, Told{}, Rescale{}, FailSubtask{}, TakeSavepoint{}, EndSources{},
+	BatchJob{}, Peers{}, AskInventory{}, Inventory{}, Settle{}, DeployAttempt{}, CancelAttempt{}, ReleasePartitions{}, DropData{}, JobOver{},
+	Leftover{}, AttemptState{}, Counts{}, ToAttempt{}, FromAttempt{}, DropPartition{},
 	CancelJob{}, GetReports{}, GetOptions{}, GetLoad{}, BreakStorage{}, Leave{}, Load{}, Reports{}, Options{},
 }
 

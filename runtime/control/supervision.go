@@ -73,6 +73,11 @@ type (
 	EndSources struct{}
 	// CancelJob ends the job.
 	CancelJob struct{}
+	// DropPartition makes the finished output of a batch task disappear.
+	DropPartition struct {
+		Vertex  string
+		Subtask int
+	}
 	// GetReports asks for what operators reported at the end.
 	GetReports struct{}
 	// GetOptions asks for the options that the tasks run with.
@@ -101,6 +106,21 @@ type Load struct {
 	Drained     int64 // of those, processed
 	NetBytes    int64
 	Restoring   bool // of a master: an execution with in-flight data to restore is coming up
+	// Of the master of a batch job.
+	Progress float64
+	Batch    BatchFigures
+}
+
+// BatchFigures is what the log of a batch job has cost one master so far, and
+// what the job has left behind.
+type BatchFigures struct {
+	HookTime  time.Duration // in which the job had to wait for the recording of events
+	WriterCPU time.Duration // of the log's writer; 0 where the system does not tell
+	LogBytes  int64
+	Flushes   int64
+	GapTasks  int   // finished tasks that are not durable now
+	Leftover  int64 // bytes on the workers' disks after the job's end, before they were cleaned
+	Ended     bool  // Leftover is known
 }
 
 // Reports answers GetReports.

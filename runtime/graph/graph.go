@@ -38,7 +38,7 @@ type Node struct {
 	ID             string
 	Operator       string // name in the operator library
 	Params         json.RawMessage
-	Parallelism    int
+	Parallelism    int // 0, in batch mode only: decided at run time
 	MaxParallelism int // 0: derived
 	Source         bool
 }
@@ -107,6 +107,9 @@ type Graph struct {
 type Config struct {
 	Chaining        bool
 	ForcedUnaligned bool // allow overtaking on custom edges
+	// Batch: every edge between vertices is blocking, and a parallelism may be
+	// decided at run time.
+	Batch bool
 }
 
 // Build checks a job and chains it. All problems are reported together.
@@ -141,6 +144,9 @@ func (b *builder) check() error {
 			bad("vertex %q: maximum parallelism %d is outside 1..%d", n.ID, maxp, record.MaxParallelismBound)
 			continue
 		}
+		if b.cfg.Batch && n.Parallelism == 0 {
+			continue
+		}
 		if n.Parallelism < 1 || n.Parallelism > maxp {
 			bad("vertex %q: parallelism %d is outside 1..%d (maximum parallelism)", n.ID, n.Parallelism, maxp)
 		}
@@ -159,7 +165,7 @@ func (b *builder) check() error {
 			bad("edge %s->%s: unknown partitioner %q", l.From, l.To, l.Partitioner)
 		case b.job.Nodes[t].Source:
 			bad("edge %s->%s: a source has no inputs", l.From, l.To)
-		case l.Partitioner == Forward && b.job.Nodes[f].Parallelism != b.job.Nodes[t].Parallelism:
+		case l.Partitioner == Forward && !b.equal(f, t):
 			bad("edge %s->%s: forward needs equal parallelism, not %d and %d", l.From, l.To, b.job.Nodes[f].Parallelism, b.job.Nodes[t].Parallelism)
 		default:
 			out[f] = append(out[f], t)
@@ -185,6 +191,12 @@ func (b *builder) check() error {
 		bad("the job has a cycle")
 	}
 	return errors.Join(errs...)
+}
+
+// equal tells whether two nodes have, or may get, the same parallelism.
+func (b *builder) equal(f, t int) bool {
+	p, q := b.job.Nodes[f].Parallelism, b.job.Nodes[t].Parallelism
+	return p == q || b.cfg.Batch && (p == 0 || q == 0)
 }
 
 func (b *builder) build() *Graph {

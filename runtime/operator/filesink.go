@@ -20,6 +20,10 @@ import (
 // remembered in the checkpoint, and renamed when that is complete. A restore
 // from a checkpoint is the proof that it was complete, so what it remembers is
 // renamed then; what no checkpoint remembers is never seen.
+//
+// In a batch job the file belongs to the attempt, is closed at the end, and is
+// renamed by the master for the one attempt of the subtask that counts
+// (CommitFiles).
 type fileSink struct {
 	base
 	cost    cost
@@ -69,6 +73,9 @@ func (o *fileSink) Process(_ int, r *record.Record) error {
 	if o.f == nil {
 		o.seq++
 		o.name = fmt.Sprintf("part-%s-%d-%d-%08x", o.c.ID, o.c.Subtask, o.seq, rand.Uint32())
+		if o.c.Batch {
+			o.name = fmt.Sprintf("part-%s-%d-%d-%s", o.c.ID, o.c.Subtask, o.seq, o.c.Name)
+		}
 		f, err := os.OpenFile(o.hidden(o.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return fmt.Errorf("operator %s: %w", o.c.ID, err)
@@ -95,6 +102,14 @@ func (o *fileSink) Watermark(int64) error { return nil }
 
 // Arrived implements Counter.
 func (o *fileSink) Arrived() int64 { return o.now }
+
+// Finish closes the file of a batch job: after it only renaming is left.
+func (o *fileSink) Finish() error {
+	if !o.c.Batch {
+		return nil
+	}
+	return o.Prepare(0)
+}
 
 // Prepare closes the file being written: after it only renaming is left.
 func (o *fileSink) Prepare(checkpoint int64) error {
@@ -140,28 +155,58 @@ func (o *fileSink) Completed(checkpoint int64) error {
 // commit renames a file. One that has been renamed already is fine: a commit
 // is repeated after a restore.
 func (o *fileSink) commit(name string) error {
-	if name != filepath.Base(name) {
-		return fmt.Errorf("operator %s: %q is no name of a file", o.c.ID, name)
+	if err := commitFile(o.dir, name); err != nil {
+		return fmt.Errorf("operator %s: commit: %w", o.c.ID, err)
 	}
-	final := filepath.Join(o.dir, name)
-	err := os.Rename(o.hidden(name), final)
+	return nil
+}
+
+func commitFile(dir, name string) error {
+	if name != filepath.Base(name) {
+		return fmt.Errorf("%q is no name of a file", name)
+	}
+	final := filepath.Join(dir, name)
+	err := os.Rename(filepath.Join(dir, "."+name), final)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, e := os.Stat(final); e == nil {
 			return nil
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("operator %s: commit: %w", o.c.ID, err)
+		return err
 	}
-	d, err := os.Open(o.dir)
+	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("operator %s: commit: %w", o.c.ID, err)
+		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("operator %s: commit: %w", o.c.ID, err)
+	return d.Sync()
+}
+
+// CommitFiles makes the files of a finished attempt of a batch job visible. It
+// may be repeated.
+func CommitFiles(rep *FileReport) error {
+	for _, n := range rep.Files {
+		if err := commitFile(rep.Dir, n); err != nil {
+			return fmt.Errorf("commit %s: %w", n, err)
+		}
 	}
 	return nil
+}
+
+// DropFiles removes what attempts of a batch job have left that do not count.
+func DropFiles(rep *FileReport) error {
+	entries, err := os.ReadDir(rep.Dir)
+	if err != nil {
+		return fmt.Errorf("files that were not committed: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), "."+rep.Prefix); ok && strings.Count(rest, "-") == 2 {
+			errs = append(errs, os.Remove(filepath.Join(rep.Dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (o *fileSink) Close() error {
@@ -177,11 +222,18 @@ func (o *fileSink) Close() error {
 type FileReport struct {
 	Dir    string
 	Prefix string
+	Files  []string // batch: of this attempt, to be committed
 }
 
 // Report implements Reporter.
 func (o *fileSink) Report() (any, error) {
-	return &FileReport{Dir: o.dir, Prefix: "part-" + o.c.ID + "-"}, nil
+	rep := &FileReport{Dir: o.dir, Prefix: "part-" + o.c.ID + "-"}
+	if o.c.Batch {
+		for _, n := range o.pending.Items {
+			rep.Files = append(rep.Files, string(n))
+		}
+	}
+	return rep, nil
 }
 
 // ReadFiles calls fn for each record in the committed files of a sink.

@@ -8,12 +8,14 @@ import (
 	"benchrun/runtime/state"
 )
 
-// keyedSum is a running sum by key, or a running count.
+// keyedSum is a running sum by key, or a running count. A count in a batch job
+// has no running values: it emits one record a key at the end.
 type keyedSum struct {
 	base
 	cost      cost
 	stateSize int
 	count     bool
+	source    uint16
 	table     *state.Table
 	out       record.Record
 }
@@ -36,9 +38,24 @@ func (o *keyedSum) Process(_ int, r *record.Record) error {
 	}
 	sum := int64(binary.LittleEndian.Uint64(v)) + add
 	binary.LittleEndian.PutUint64(v, uint64(sum))
+	if o.count && o.c.Batch {
+		return nil
+	}
 	o.out = *r
 	o.out.Value = sum
 	return o.c.Out.Emit(&o.out)
+}
+
+func (o *keyedSum) Finish() (err error) {
+	if !o.count || !o.c.Batch {
+		return nil
+	}
+	o.table.Range(func(_ int, key, _ uint64, v []byte) bool {
+		o.out = record.Record{Key: key, Value: int64(binary.LittleEndian.Uint64(v)), Source: o.source, Flags: record.FlagAggregate}
+		err = o.c.Out.Emit(&o.out)
+		return err == nil
+	})
+	return err
 }
 
 // openPadded opens a table whose values end in a pattern of a given size, and

@@ -34,6 +34,12 @@ type Context struct {
 	Dir            string          // where committed output goes
 	Uncharged      *atomic.Bool    // set when cost is no longer charged
 	Stop           <-chan struct{} // closed when the task is cancelled
+	// Of a batch job: there are no checkpoints, and Finish sees the end of all
+	// input. Name is that of the attempt, for what it leaves to be committed.
+	Batch    bool
+	Name     string
+	SpillDir string // for what does not fit Memory
+	Memory   int    // bytes; 0: as the operator likes
 }
 
 // Operator processes records. See the package comment for the rules.
@@ -74,16 +80,19 @@ type Params struct {
 }
 
 var library = map[string]func(p Params) Operator{
-	"map":          func(p Params) Operator { return &mapper{cost: newCost(p)} },
-	"filter":       func(p Params) Operator { return &filter{cost: newCost(p), keep: threshold(p.Keep)} },
-	"flat-map":     func(p Params) Operator { return &flatMap{cost: newCost(p), fanOut: uint32(p.FanOut)} },
-	"split-words":  func(p Params) Operator { return &splitWords{cost: newCost(p)} },
-	"keyed-sum":    func(p Params) Operator { return &keyedSum{cost: newCost(p), stateSize: p.StateSize} },
-	"count-by-key": func(p Params) Operator { return &keyedSum{cost: newCost(p), stateSize: p.StateSize, count: true} },
+	"map":         func(p Params) Operator { return &mapper{cost: newCost(p)} },
+	"filter":      func(p Params) Operator { return &filter{cost: newCost(p), keep: threshold(p.Keep)} },
+	"flat-map":    func(p Params) Operator { return &flatMap{cost: newCost(p), fanOut: uint32(p.FanOut)} },
+	"split-words": func(p Params) Operator { return &splitWords{cost: newCost(p)} },
+	"keyed-sum":   func(p Params) Operator { return &keyedSum{cost: newCost(p), stateSize: p.StateSize} },
+	"count-by-key": func(p Params) Operator {
+		return &keyedSum{cost: newCost(p), stateSize: p.StateSize, count: true, source: p.Source}
+	},
 	"window-sum": func(p Params) Operator {
 		return &windowSum{cost: newCost(p), size: p.Size, stateSize: p.StateSize, source: p.Source}
 	},
 	"join":          func(p Params) Operator { return &join{cost: newCost(p), stateSize: p.StateSize} },
+	"sort":          func(p Params) Operator { return &sorter{cost: newCost(p)} },
 	"co-map":        func(p Params) Operator { return &mapper{cost: newCost(p)} },
 	"broadcast-map": func(p Params) Operator { return &broadcastMap{cost: newCost(p)} },
 	"verify-sink":   func(p Params) Operator { return &verifySink{cost: newCost(p)} },

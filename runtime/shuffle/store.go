@@ -353,6 +353,23 @@ func (s *Store) DropOldest(job string) (id PartitionID, ok bool, err error) {
 	return p.ID, true, err
 }
 
+// Drop is DropOldest for one partition. One that the store does not have is no
+// error: a disk asks nobody.
+func (s *Store) Drop(id PartitionID) error {
+	s.mu.Lock()
+	p := s.mu.parts[id]
+	if p != nil {
+		p.dropped = true
+	}
+	s.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	err := s.remove(id.file(dataSuffix))
+	s.files.forget(p)
+	return err
+}
+
 // DiskBytes counts the bytes of all files of a job, or of all with "", unfinished
 // ones and strangers included.
 func (s *Store) DiskBytes(job string) (n int64, err error) {

@@ -224,9 +224,9 @@ func (a assigner) Registered() []int {
 
 func (a assigner) Assign(subtask int, splits []Split) {
 	a.c.tracker.assign(subtask, splits)
-	e := CoordinatorEvent{Splits: make([][]byte, len(splits))}
+	e := CoordinatorEvent{Splits: make([][]byte, len(splits)), IDs: make([]string, len(splits))}
 	for i, s := range splits {
-		e.Splits[i] = s.Data
+		e.Splits[i], e.IDs[i] = s.Data, s.ID
 	}
 	a.c.send(subtask, e)
 }
@@ -330,6 +330,9 @@ func (c *Coordinator) openGateways(id int64) error {
 func (c *Coordinator) reset(e Reset) error {
 	if e.Parallelism < 1 {
 		return fmt.Errorf("reset to parallelism %d", e.Parallelism)
+	}
+	if e.Checkpoint == BatchCheckpoint {
+		return c.resetBatch(e)
 	}
 	if e.State == nil {
 		c.begin(c.kind.New(), e.Parallelism)

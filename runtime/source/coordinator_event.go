@@ -57,6 +57,9 @@ type (
 		Checkpoint  int64
 		State       []byte
 		Parallelism int
+		// Held, with BatchCheckpoint, are the splits that subtasks have finished or
+		// go on with, and that nobody else may get; nil: State knows.
+		Held map[int][]string
 	}
 )
 

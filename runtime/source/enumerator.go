@@ -17,6 +17,8 @@ type Enumerator interface {
 	// AddSplitsBack returns splits that a failed reader did not keep. The
 	// reader is not registered now.
 	AddSplitsBack(splits []Split, subtask int)
+	// Take removes splits that somebody is known to have, and returns them.
+	Take(ids map[string]bool) []Split
 	// Snapshot gives the bytes from which the enumerator can be made again;
 	// splits that readers have are not in it.
 	Snapshot() []byte
@@ -99,6 +101,22 @@ func (e *static) AddSplitsBack(splits []Split, subtask int) {
 	}
 }
 
+// Take implements Enumerator.
+func (e *static) Take(ids map[string]bool) (taken []Split) {
+	e.left, taken = take(e.left, ids)
+	return taken
+}
+
+func take(left []numbered, ids map[string]bool) (rest []numbered, taken []Split) {
+	rest = slices.DeleteFunc(left, func(s numbered) bool {
+		if ids[s.ID] {
+			taken = append(taken, s.Split)
+		}
+		return ids[s.ID]
+	})
+	return rest, taken
+}
+
 func (e *static) Snapshot() []byte { return encodeNumbered(e.left) }
 
 // onRequest hands out one split for each request.
@@ -131,6 +149,12 @@ func (e *onRequest) HandleRequest(a Assigner, subtask int) {
 // AddSplitsBack puts them first: they were due before the others.
 func (e *onRequest) AddSplitsBack(splits []Split, _ int) {
 	e.left = append(number(splits), e.left...)
+}
+
+// Take implements Enumerator.
+func (e *onRequest) Take(ids map[string]bool) (taken []Split) {
+	e.left, taken = take(e.left, ids)
+	return taken
 }
 
 func (e *onRequest) Snapshot() []byte { return encodeNumbered(e.left) }

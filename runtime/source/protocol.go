@@ -14,6 +14,7 @@ type ReaderEvent struct {
 // CoordinatorEvent is what a coordinator sends to a reader.
 type CoordinatorEvent struct {
 	Splits [][]byte `json:",omitempty"`
+	IDs    []string `json:",omitempty"` // of the splits
 	NoMore bool     `json:",omitempty"`
 }
 

@@ -104,6 +104,7 @@ type Deployment struct {
 	Restore        *Restore // nil: a fresh start
 	Draining       bool     // the job is finishing: unbounded sources stop at once
 	SavepointToken string   // names the folders of savepoints
+	Batch          *Batch   // nil: a task of a streaming job
 }
 
 var (

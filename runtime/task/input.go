@@ -50,6 +50,9 @@ type current struct {
 }
 
 func (t *Task) makeInputs() error {
+	if t.dep.Batch != nil {
+		return t.makeBlockingInputs()
+	}
 	channels := 0
 	for i, e := range t.v.Inputs {
 		edge := &t.dep.Graph.Edges[e]
@@ -81,6 +84,9 @@ func (t *Task) makeInputs() error {
 
 // connect asks the producers for their subpartitions.
 func (t *Task) connect(in *input) error {
+	if t.dep.Batch != nil {
+		return t.connectBlocking(in)
+	}
 	up := &t.dep.Graph.Vertices[in.edge.From]
 	in.connected = true
 	if in.recovered != nil {
@@ -230,6 +236,7 @@ func (t *Task) process() error {
 		}
 		if body[0] == record.TagRecord && len(body) >= record.HeaderSize-4 {
 			r.Get(body)
+			t.read[0]++
 			if err := head.Process(c.in.logical, r); err != nil {
 				return err
 			}
@@ -245,6 +252,7 @@ func (t *Task) process() error {
 		}
 	}
 	in, recovered, size := c.in, c.recovered, c.size
+	t.read[1] += size
 	ch := c.ch
 	c.buf.Release()
 	*c = current{}

@@ -132,6 +132,8 @@ func (t *Task) updateCounts() {
 			t.lag.Store(int64(lag))
 		}
 	}
+	t.consumed.Store(t.read[0])
+	t.bytesIn.Store(t.read[1])
 	if t.chain == nil {
 		return
 	}

@@ -155,7 +155,7 @@ func (t *Task) endOfData() error {
 	t.ended = true
 	t.updateCounts()
 	t.listener.Ended(t.dep.ID)
-	if options.CheckpointInterval.Get(t.dep.Values) == 0 || !options.CheckpointsAfterFinish.Get(t.dep.Values) {
+	if t.dep.Batch != nil || options.CheckpointInterval.Get(t.dep.Values) == 0 || !options.CheckpointsAfterFinish.Get(t.dep.Values) {
 		t.finishing = true
 	}
 	return nil

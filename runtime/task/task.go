@@ -13,6 +13,7 @@ import (
 	"benchrun/runtime/operator"
 	"benchrun/runtime/options"
 	"benchrun/runtime/record"
+	"benchrun/runtime/shuffle"
 	"benchrun/runtime/source"
 	"benchrun/runtime/state"
 )
@@ -37,6 +38,7 @@ type Task struct {
 	opened   chan struct{} // closed when the restored files are no longer needed
 
 	parts   []*exchange.Partition
+	writers []*shuffle.Writer // batch
 	outs    []operator.Output
 	inputs  []*input
 	chain   *chain
@@ -67,9 +69,14 @@ type Task struct {
 	timers    []alarm
 	sink      operator.Counter // of a sink that has got no record yet
 
-	emitted atomic.Int64 // records that left the source
-	arrived atomic.Int64 // records that reached a sink
-	lag     atomic.Int64 // ns; -1 without a rate
+	finished []shuffle.Finished // batch: what the task leaves
+
+	emitted  atomic.Int64 // records that left the source
+	consumed atomic.Int64 // records that were read
+	bytesIn  atomic.Int64
+	read     [2]int64     // records, bytes: of the loop, which publishes them now and then
+	arrived  atomic.Int64 // records that reached a sink
+	lag      atomic.Int64 // ns; -1 without a rate
 }
 
 // alarm is a time at which a checkpoint's alignment ends.
@@ -141,6 +148,9 @@ func PartitionKey(execution int, edge string, subtask int) string {
 }
 
 func (t *Task) makeOutputs() error {
+	if t.dep.Batch != nil {
+		return t.makeBlockingOutputs()
+	}
 	for _, e := range t.v.Outputs {
 		edge := &t.dep.Graph.Edges[e]
 		down := &t.dep.Graph.Vertices[edge.To]
@@ -241,6 +251,7 @@ func (t *Task) Release() {
 		p.Close()
 	}
 	t.parts = nil
+	t.dropWriters()
 }
 
 // release undoes New.
@@ -286,6 +297,9 @@ func (t *Task) finish() error {
 	if t.reader != nil {
 		t.listener.Report(t.dep.ID, t.chain.ops[0].id, &SourceReport{t.reader.Splits()})
 	}
+	if t.dep.Batch != nil {
+		return t.finishWriters()
+	}
 	t.endOutputs()
 	return nil
 }
@@ -314,11 +328,16 @@ func (t *Task) initialize() error {
 	}
 	ctx := func(op *graph.Operator) *operator.Context {
 		first, last := keyGroups(t.v, t.dep.Subtask)
-		return &operator.Context{
+		if t.dep.Batch != nil {
+			first, last = 0, t.v.MaxParallelism-1 // what it reads is a range of subpartitions
+		}
+		c := &operator.Context{
 			ID: op.ID, Subtask: t.dep.Subtask, Parallelism: t.v.Parallelism, MaxParallelism: t.v.MaxParallelism, Attempt: t.dep.Attempt,
 			Keyed: state.NewBackend(first, last), Lists: &state.Lists{}, Restored: t.dep.Restore != nil,
 			Dir: t.env.OutputDir, Uncharged: t.env.Uncharged, Stop: t.stop,
 		}
+		t.batchContext(c)
+		return c
 	}
 	var err error
 	if t.chain, err = newChain(t.v, t.outs, ctx); err != nil {

@@ -1,0 +1,131 @@
+package control
+
+import (
+	"time"
+
+	"benchrun/runtime/graph"
+	"benchrun/runtime/joblog"
+	"benchrun/runtime/scheduling"
+	"benchrun/runtime/scheduling/batch"
+	"benchrun/runtime/task"
+)
+
+// Batch jobs. What the master decides for one worker comes in the order in
+// which it was decided; so a partition that is released is not asked for later.
+
+// BatchJob tells a worker that has joined about the job.
+type BatchJob struct {
+	Epoch   int64
+	Job     string // names its partitions
+	Graph   graph.Graph
+	Options map[string]any
+	Started time.Duration // when the job first started, on the cluster's clock
+}
+
+// Peers tells where workers serve their partitions.
+type Peers struct {
+	Epoch int64
+	Addrs map[batch.Worker]string
+}
+
+// AskInventory asks for everything that a worker has of the job.
+type AskInventory struct{ Epoch int64 }
+
+// Inventory answers it. Epoch is that of the question. Records are those of the
+// partitions, all subpartitions together.
+type Inventory struct {
+	Epoch      int64
+	Partitions []batch.Held
+	Records    []int64
+	Running    []batch.Execution
+}
+
+// Settle tells a worker what becomes of its inventory.
+type Settle struct {
+	Epoch         int64
+	Keep, Release []batch.PartitionID
+	Adopt, Cancel []joblog.AttemptID
+}
+
+// DeployAttempt starts an attempt.
+type DeployAttempt struct {
+	Epoch       int64
+	Attempt     joblog.AttemptID
+	Parallelism int
+	Inputs      []batch.Input
+	Outputs     []batch.Output
+}
+
+// CancelAttempt stops one.
+type CancelAttempt struct {
+	Epoch   int64
+	Attempt joblog.AttemptID
+	Failure string // not empty: as if it had thrown this
+}
+
+// ReleasePartitions deletes partitions.
+type ReleasePartitions struct {
+	Epoch      int64
+	Partitions []batch.PartitionID
+}
+
+// DropData deletes the data of a partition behind the worker's back, as a
+// failing disk would.
+type DropData struct {
+	Epoch     int64
+	Partition batch.PartitionID
+}
+
+// JobOver ends the job on a worker. It is answered with Leftover, and then
+// nothing of the job is left.
+type JobOver struct{ Epoch int64 }
+
+// Leftover is what a worker still had on its disk when the job was over.
+type Leftover struct {
+	Epoch int64
+	Bytes int64
+}
+
+// AttemptState reports a transition.
+type AttemptState struct {
+	Attempt     joblog.AttemptID
+	Parallelism int
+	State       scheduling.TaskState
+	Error       string
+	Class       batch.FailureClass
+	Partition   batch.PartitionID // lost
+	Result      batch.Result      // finished
+	Records     []int64           // finished: written, by data set of the result
+}
+
+// AttemptCount is how many records an attempt has consumed so far.
+type AttemptCount struct {
+	Attempt  joblog.AttemptID
+	Consumed int64
+}
+
+// Counts tells how far the attempts of a worker are.
+type Counts struct{ Attempts []AttemptCount }
+
+// ToAttempt is an event of a source's coordinator.
+type ToAttempt struct {
+	Epoch   int64
+	Attempt joblog.AttemptID
+	Payload []byte
+	Splits  []string // that it hands over
+}
+
+// FromAttempt is an event for the coordinator of a source.
+type FromAttempt struct {
+	Attempt joblog.AttemptID
+	Payload []byte
+}
+
+// attemptsPerEpoch keeps the numbers of one master's attempts above those of
+// the one before.
+const attemptsPerEpoch = 1000
+
+// TaskID is the name of an attempt where its epoch has no place of its own.
+func TaskID(a joblog.AttemptID) task.ID {
+	return task.ID{Vertex: a.Vertex, Subtask: a.Subtask, Attempt: int(a.Epoch-1)*attemptsPerEpoch + a.Attempt}
+}

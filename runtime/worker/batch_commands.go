@@ -1,0 +1,311 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+
+	"benchrun/runtime/control"
+	"benchrun/runtime/graph"
+	"benchrun/runtime/joblog"
+	"benchrun/runtime/options"
+	"benchrun/runtime/scheduling"
+	"benchrun/runtime/scheduling/batch"
+	"benchrun/runtime/shuffle"
+)
+
+// batchJob is the job as a worker knows it.
+type batchJob struct {
+	id     string
+	graph  graph.Graph
+	values options.Values
+	msg    control.BatchJob
+	from   map[string]string // data set -> vertex that makes it
+	scaled map[scaledVertex]*graph.Graph
+}
+
+type scaledVertex struct {
+	vertex      string
+	parallelism int
+}
+
+func newBatchJob(m control.BatchJob) (*batchJob, error) {
+	j := &batchJob{id: m.Job, graph: m.Graph, msg: m, from: map[string]string{}, scaled: map[scaledVertex]*graph.Graph{}}
+	values, errs := options.Parse(m.Options)
+	if len(errs) > 0 {
+		return nil, errs[0]
+	}
+	j.values = values
+	for i := range j.graph.Edges {
+		e := &j.graph.Edges[i]
+		j.from[e.ID] = j.graph.Vertices[e.From].ID
+	}
+	return j, nil
+}
+
+// with is the graph with the parallelism of a vertex as it was decided. Not safe
+// for concurrent use.
+func (j *batchJob) with(vertex, parallelism int) *graph.Graph {
+	k := scaledVertex{j.graph.Vertices[vertex].ID, parallelism}
+	g := j.scaled[k]
+	if g == nil {
+		x := j.graph
+		x.Vertices = slices.Clone(x.Vertices)
+		x.Vertices[vertex].Parallelism = parallelism
+		g = &x
+		j.scaled[k] = g
+	}
+	return g
+}
+
+func (j *batchJob) partition(p batch.PartitionID) shuffle.PartitionID {
+	return shuffle.PartitionID{Job: j.id, Dataset: p.DataSet, Index: p.Producer.Subtask, Attempt: p.Producer.Attempt, Epoch: p.Producer.Epoch}
+}
+
+// name undoes partition.
+func (j *batchJob) name(id shuffle.PartitionID) batch.PartitionID {
+	return batch.PartitionID{DataSet: id.Dataset, Producer: joblog.AttemptID{
+		TaskID: joblog.TaskID{Vertex: j.from[id.Dataset], Subtask: id.Index}, Epoch: id.Epoch, Attempt: id.Attempt,
+	}}
+}
+
+// service is what a worker does for one master. Its messages are carried out in
+// order by the goroutine that reads them.
+type service struct {
+	w       *Batch
+	conn    *control.Conn
+	epoch   int64 // as the leader was found
+	welcome chan struct{}
+	lost    chan struct{}
+}
+
+func (s *service) receive(m any) {
+	switch m := m.(type) {
+	case control.Welcome:
+		s.welcomed(m)
+	case control.BatchJob:
+		if s.w.current(m.Epoch) {
+			s.job(m)
+		}
+	case control.Peers:
+		if s.w.current(m.Epoch) {
+			s.w.mu.Lock()
+			s.w.mu.addrs = m.Addrs
+			s.w.mu.Unlock()
+		}
+	case control.AskInventory:
+		if s.w.current(m.Epoch) {
+			s.inventory(m.Epoch)
+		}
+	case control.Settle:
+		if s.w.current(m.Epoch) {
+			s.w.settle(m)
+		}
+	case control.DeployAttempt:
+		if s.w.current(m.Epoch) {
+			s.w.deploy(m)
+		}
+	case control.CancelAttempt:
+		if s.w.current(m.Epoch) {
+			s.cancel(m)
+		}
+	case control.ReleasePartitions:
+		if s.w.current(m.Epoch) {
+			s.w.release(m.Partitions)
+		}
+	case control.DropData:
+		if s.w.current(m.Epoch) {
+			s.w.dropData(m.Partition)
+		}
+	case control.ToAttempt:
+		if s.w.current(m.Epoch) {
+			s.toAttempt(m)
+		}
+	case control.JobOver:
+		if s.w.current(m.Epoch) {
+			s.jobOver(m.Epoch)
+		}
+	}
+}
+
+// current fences off commands of an older master.
+func (w *Batch) current(epoch int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if epoch < w.mu.epoch {
+		return false
+	}
+	w.mu.epoch = epoch
+	return true
+}
+
+func (s *service) welcomed(m control.Welcome) {
+	select {
+	case <-s.welcome:
+		return
+	default:
+	}
+	if !s.w.current(m.Epoch) || m.Epoch < s.epoch {
+		return // join gives it up
+	}
+	w := s.w
+	w.mu.Lock()
+	w.mu.name = batch.Worker(fmt.Sprintf("worker-%d", m.Worker))
+	w.mu.conn = s.conn
+	if w.mu.patience != nil {
+		w.mu.patience.Stop()
+		w.mu.patience = nil
+	}
+	w.mu.Unlock()
+	close(s.welcome)
+}
+
+func (s *service) job(m control.BatchJob) {
+	j, err := newBatchJob(m)
+	if err != nil {
+		s.w.because(err)
+		go s.w.end(true)
+		return
+	}
+	s.conn.Send(control.InUse{Options: j.values.Map()})
+	s.w.mu.Lock()
+	s.w.mu.job = j
+	s.w.mu.Unlock()
+}
+
+// inventory tells everything that the worker has of the job: finished partitions,
+// running attempts, and those that have finished without anybody knowing. What
+// happens to an attempt afterwards is told after it.
+func (s *service) inventory(epoch int64) {
+	w := s.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	inv := control.Inventory{Epoch: epoch}
+	j := w.mu.job
+	if j == nil {
+		s.conn.Send(inv)
+		return
+	}
+	for _, a := range w.mu.attempts {
+		if x, ok := a.execution(); ok {
+			inv.Running = append(inv.Running, x)
+		}
+	}
+	for id, d := range w.mu.done {
+		inv.Running = append(inv.Running, batch.Execution{Attempt: id, Parallelism: d.Parallelism, State: scheduling.TaskFinished, Result: d.Result})
+	}
+	slices.SortFunc(inv.Running, func(a, b batch.Execution) int { return compareAttempts(a.Attempt, b.Attempt) })
+	for _, f := range w.store.Inventory(j.id) {
+		if _, known := j.from[f.ID.Dataset]; !known {
+			continue
+		}
+		var records int64
+		for _, n := range f.Records {
+			records += n
+		}
+		inv.Partitions = append(inv.Partitions, batch.Held{Partition: j.name(f.ID), Bytes: f.Bytes})
+		inv.Records = append(inv.Records, records)
+	}
+	s.conn.Send(inv)
+}
+
+// settle carries out what the master made of the inventory. Of an adopted attempt
+// that has ended meanwhile the end is told again: the master did not know the
+// attempt when it was told before.
+func (w *Batch) settle(m control.Settle) {
+	w.mu.Lock()
+	var cancel, adopt []*attempt
+	for _, id := range m.Cancel {
+		delete(w.mu.done, id)
+		if a := w.mu.attempts[id]; a != nil {
+			cancel = append(cancel, a)
+		}
+	}
+	for _, id := range m.Adopt {
+		a, done := w.mu.attempts[id], w.mu.done[id]
+		switch {
+		case a != nil:
+			adopt = append(adopt, a)
+		case w.mu.conn == nil:
+		case done != nil:
+			w.mu.conn.Send(*done)
+		default:
+			w.mu.conn.Send(control.AttemptState{Attempt: id, State: scheduling.TaskFailed, Error: "it failed while there was no master"})
+		}
+	}
+	w.mu.Unlock()
+	for _, a := range cancel {
+		a.cancel()
+	}
+	for _, a := range adopt {
+		a.adopt()
+	}
+	w.release(m.Release)
+}
+
+func (w *Batch) release(ids []batch.PartitionID) {
+	w.mu.Lock()
+	j := w.mu.job
+	w.mu.Unlock()
+	if j == nil {
+		return
+	}
+	list := make([]shuffle.PartitionID, len(ids))
+	for i, id := range ids {
+		list[i] = j.partition(id)
+	}
+	if err := w.store.Release(list...); err != nil {
+		w.trouble(err)
+	}
+}
+
+// dropData deletes a partition's data file; the store goes on believing in it.
+func (w *Batch) dropData(id batch.PartitionID) {
+	w.mu.Lock()
+	j := w.mu.job
+	w.mu.Unlock()
+	if j != nil {
+		if err := w.store.Drop(j.partition(id)); err != nil {
+			w.trouble(err)
+		}
+	}
+}
+
+func (s *service) cancel(m control.CancelAttempt) {
+	s.w.mu.Lock()
+	a := s.w.mu.attempts[m.Attempt]
+	s.w.mu.Unlock()
+	switch {
+	case a == nil:
+	case m.Failure != "":
+		a.fail(fmt.Errorf("%s", m.Failure))
+	default:
+		a.cancel()
+	}
+}
+
+func (s *service) toAttempt(m control.ToAttempt) {
+	s.w.mu.Lock()
+	a := s.w.mu.attempts[m.Attempt]
+	s.w.mu.Unlock()
+	if a != nil {
+		a.coordinatorEvent(m)
+	}
+}
+
+func (s *service) jobOver(epoch int64) {
+	w := s.w
+	w.cancelAll()
+	w.mu.Lock()
+	j := w.mu.job
+	w.mu.Unlock()
+	var left int64
+	if j != nil {
+		n, err := w.store.DiskBytes(j.id)
+		if err != nil {
+			w.trouble(err)
+		}
+		left = n
+	}
+	w.giveUp()
+	s.conn.Send(control.Leftover{Epoch: epoch, Bytes: left})
+}
