@@ -33,9 +33,28 @@ type collection struct {
 	states  []snapshot.CoordinatorState
 }
 
-// newSources makes the coordinators. Files are handed out on request, because
-// they differ in size; splits of a sequence all at once, and files that are
-// read over and over, too: their readers never come to ask for another.
+// enumeratorKind says how a source hands out its splits. Files are handed out on
+// request, because they differ in size; splits of a sequence all at once, and
+// files that are read over and over, too: their readers never come to ask for
+// another.
+func enumeratorKind(v *graph.Vertex) (kind source.EnumeratorKind, splits []source.Split, err error) {
+	head := &v.Operators[0]
+	data, err := source.AllSplits(head.Operator, head.Params)
+	if err != nil {
+		return kind, nil, fmt.Errorf("vertex %s: %w", v.ID, err)
+	}
+	params, err := source.ParseParams(head.Params)
+	if err != nil {
+		return kind, nil, fmt.Errorf("vertex %s: %w", v.ID, err)
+	}
+	splits = source.NewSplits(data)
+	if head.Operator == source.Lines && !params.Loop {
+		return source.SplitsOnRequest(splits), splits, nil
+	}
+	return source.StaticSplits(splits), splits, nil
+}
+
+// newSources makes the coordinators.
 func newSources(g *graph.Graph) (*sources, error) {
 	s := &sources{coordinators: map[string]*source.Coordinator{}, sent: map[uint64]delivery{}, collecting: map[int64]*collection{}}
 	for i := range g.Vertices {
@@ -43,18 +62,9 @@ func newSources(g *graph.Graph) (*sources, error) {
 		if !v.Source() {
 			continue
 		}
-		head := &v.Operators[0]
-		data, err := source.AllSplits(head.Operator, head.Params)
+		kind, _, err := enumeratorKind(v)
 		if err != nil {
-			return nil, fmt.Errorf("vertex %s: %w", v.ID, err)
-		}
-		params, err := source.ParseParams(head.Params)
-		if err != nil {
-			return nil, fmt.Errorf("vertex %s: %w", v.ID, err)
-		}
-		kind := source.StaticSplits(source.NewSplits(data))
-		if head.Operator == source.Lines && !params.Loop {
-			kind = source.SplitsOnRequest(source.NewSplits(data))
+			return nil, err
 		}
 		s.coordinators[v.ID] = source.NewCoordinator(v.ID, v.Parallelism, kind)
 		s.order = append(s.order, v.ID)

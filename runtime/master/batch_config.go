@@ -1,0 +1,69 @@
+package master
+
+import (
+	"benchrun/runtime/graph"
+	"benchrun/runtime/options"
+	"benchrun/runtime/scheduling/batch"
+)
+
+// batchConfig is the job as the batch scheduler knows it.
+func batchConfig(cfg BatchConfig) batch.Config {
+	v := cfg.Values
+	c := batch.Config{
+		Mode: batch.Mode(options.BatchRecoveryMode.Get(v)), Recovery: options.BatchJobRecovery.Get(v), Epoch: uint64(cfg.Epoch),
+		Parallelism: batch.ParallelismConfig{
+			DataPerTask: options.BatchDataVolumePerTask.Get(v), Min: options.BatchMinParallelism.Get(v), Max: options.BatchMaxParallelism.Get(v),
+			SourceDefault: options.BatchSourceParallelism.Get(v),
+		},
+		WorkerTimeout: options.PreviousWorkerTimeout.Get(v), MinPause: options.BatchSnapshotMinPause.Get(v),
+		Restart: restartConfig(v), Seed: cfg.Seed,
+	}
+	if options.SpeculationEnabled.Get(v) {
+		c.Speculation = &batch.SpeculationConfig{
+			MaxExecutions: options.SpeculationMaxExecutions.Get(v), BlockWorker: options.SpeculationBlockSlowNode.Get(v),
+			CheckInterval: options.SlowTaskCheckInterval.Get(v), Ratio: options.SlowTaskBaselineRatio.Get(v),
+			Multiplier: options.SlowTaskBaselineMultiplier.Get(v), LowerBound: options.SlowTaskBaselineLowerBound.Get(v),
+		}
+	}
+	g := cfg.Graph
+	for i := range g.Vertices {
+		x := &g.Vertices[i]
+		y := batch.Vertex{ID: x.ID, Parallelism: x.Parallelism, Source: x.Source(), Commits: commits(x)}
+		if x.Parallelism == 0 {
+			y.MaxParallelism = x.MaxParallelism
+		}
+		if x.Source() {
+			y.Coordinators = []batch.Coordinator{{Operator: x.ID, Snapshots: true}}
+		}
+		c.Vertices = append(c.Vertices, y)
+	}
+	for i := range g.Edges {
+		e := &g.Edges[i]
+		c.Edges = append(c.Edges, batch.Edge{
+			DataSet: e.ID, From: g.Vertices[e.From].ID, To: g.Vertices[e.To].ID,
+			Pointwise: e.Partitioner.Pointwise(), Broadcast: e.Partitioner == graph.Broadcast,
+		})
+	}
+	return c
+}
+
+// commits tells whether tasks of a vertex leave something that must become
+// visible exactly once: sources the positions of their splits, sinks what they
+// have seen or written.
+func commits(v *graph.Vertex) bool {
+	if v.Source() {
+		return true
+	}
+	for i := range v.Operators {
+		switch v.Operators[i].Operator {
+		case "verify-sink", "file-sink":
+			return true
+		}
+	}
+	return false
+}
+
+// Unrecoverable names what recovery could not keep of a job, before it starts.
+func Unrecoverable(g *graph.Graph, v options.Values) []batch.Problem {
+	return batch.Recoverable(batchConfig(BatchConfig{Graph: g, Values: v, Epoch: 1}))
+}

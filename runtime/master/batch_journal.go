@@ -1,0 +1,265 @@
+package master
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"benchrun/runtime/control"
+	"benchrun/runtime/joblog"
+	"benchrun/runtime/options"
+	"benchrun/runtime/scheduling/batch"
+	"benchrun/runtime/timeline"
+)
+
+// journal is the job's log in the hands of the loop. Everything that touches the
+// disk is done beside the loop; what is appended meanwhile waits.
+type journal struct {
+	m      *Batch
+	folder *mortalFolder
+	store  joblog.Store // nil: there is none now
+	busy   bool         // it is being opened or closed
+	after  []func()     // what is to be done then
+	closed bool
+	size   int64 // of what is replayed
+}
+
+// openJournal opens the log if the job has one: with recovery, or if an earlier
+// run with recovery left one.
+func openJournal(m *Batch) (*journal, error) {
+	j := &journal{m: m, folder: &mortalFolder{Folder: m.cfg.Log}}
+	if !options.BatchJobRecovery.Get(m.cfg.Values) {
+		names, err := m.cfg.Log.Names()
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == 0 {
+			return j, nil
+		}
+	}
+	store, err := j.open()
+	if err != nil && m.cfg.FromScratch && unreadable(err) {
+		if err = joblog.Wipe(j.folder); err == nil {
+			store, err = j.open()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.set(store)
+	return j, nil
+}
+
+// unreadable tells whether a log is of no use to this master, whatever is tried.
+func unreadable(err error) bool {
+	var damaged *joblog.DamagedError
+	var foreign *joblog.ForeignError
+	var version *joblog.VersionError
+	return errors.As(err, &damaged) || errors.As(err, &foreign) || errors.As(err, &version)
+}
+
+func (j *journal) open() (joblog.Store, error) {
+	v := j.m.cfg.Values
+	c := joblog.Config{
+		Job: j.m.cfg.Job, Epoch: uint64(j.m.cfg.Epoch), BufferSize: int(options.JobEventBufferSize.Get(v)),
+		FlushInterval: options.JobEventFlushInterval.Get(v), Policy: joblog.SyncPolicy(options.JobEventSyncPolicy.Get(v)),
+		Durable:  func(n uint64) { j.m.schedule(batch.LogDurable{Number: n}) },
+		Pressure: func(on bool) { j.m.schedule(batch.LogPressure{On: on}) },
+		Trouble: func(since time.Time, cause error) {
+			e := timeline.Of(timeline.JobState)
+			e.State, e.Reason = "PROTECTED", ""
+			if cause != nil {
+				e.State, e.Reason = "UNPROTECTED", cause.Error()
+			}
+			j.m.cfg.Timeline.Add(e)
+		},
+	}
+	if names, err := j.folder.Names(); err == nil {
+		j.size = 0
+		for _, n := range names {
+			if b, err := j.folder.ReadFile(n); err == nil {
+				j.size += int64(len(b))
+			}
+		}
+	}
+	if options.BatchRecoveryMode.Get(v) == string(batch.Faithful) {
+		return joblog.OpenFaithful(j.folder, c)
+	}
+	return joblog.OpenHardened(j.folder, c)
+}
+
+func (j *journal) set(s joblog.Store) {
+	j.store = s
+	j.m.shared.Lock()
+	j.m.shared.store = s
+	j.m.shared.Unlock()
+}
+
+func (j *journal) hasEvents() bool { return j.store != nil && j.store.HasEvents() }
+
+// do runs something on the loop when the store is there.
+func (j *journal) do(fn func()) {
+	if j.busy {
+		j.after = append(j.after, fn)
+		return
+	}
+	fn()
+}
+
+// beside runs what touches the disk beside the loop, and then what waited.
+func (j *journal) beside(disk func() error, then func(error)) {
+	j.busy = true
+	j.m.work.Go(func() {
+		err := disk()
+		j.m.post(func() {
+			j.busy = false
+			then(err)
+			for len(j.after) > 0 && !j.busy {
+				fn := j.after[0]
+				j.after = j.after[1:]
+				fn()
+			}
+		})
+	})
+}
+
+func (j *journal) append(e joblog.Entry) {
+	j.do(func() {
+		if j.store != nil {
+			j.store.Append(e)
+		}
+	})
+}
+
+// replay reads the log beside the loop.
+func (j *journal) replay() {
+	j.do(func() {
+		var events []joblog.Event
+		store := j.store
+		j.beside(func() error {
+			return store.Replay(func(e joblog.Event) error {
+				events = append(events, e)
+				return nil
+			})
+		}, func(err error) { j.m.step(batch.Replayed{Events: events, Err: err}) })
+	})
+}
+
+// clear empties the log and opens it anew.
+func (j *journal) clear() {
+	j.do(func() {
+		old := j.store
+		j.set(nil)
+		var store joblog.Store
+		j.beside(func() (err error) {
+			if old != nil {
+				err = old.Close(true)
+			}
+			if werr := joblog.Wipe(j.folder); err == nil {
+				err = werr
+			}
+			if err == nil && options.BatchJobRecovery.Get(j.m.cfg.Values) {
+				store, err = j.open()
+			}
+			return err
+		}, func(err error) {
+			if err != nil {
+				j.m.step(batch.GlobalFailure{Err: fmt.Errorf("begin the job log anew: %w", err), Fatal: true})
+				return
+			}
+			j.set(store)
+		})
+	})
+}
+
+// close ends the log. It may be called when the loop is over.
+func (j *journal) close(clear bool, then func(error)) {
+	if j.store == nil || j.closed {
+		then(nil)
+		return
+	}
+	j.closed = true
+	store := j.store
+	j.m.shared.Lock()
+	j.m.shared.past = addStats(j.m.shared.past, store.Stats())
+	j.m.shared.store = nil
+	j.m.shared.Unlock()
+	j.store = nil
+	select {
+	case <-j.m.loopDone:
+		then(store.Close(clear))
+	default:
+		j.beside(func() error { return store.Close(clear) }, then)
+	}
+}
+
+func (j *journal) kill() { j.folder.dead.Store(true) }
+
+func addStats(f control.BatchFigures, s joblog.Stats) control.BatchFigures {
+	f.HookTime += s.HookTime
+	f.WriterCPU += s.WriterCPU
+	f.LogBytes += s.Bytes
+	f.Flushes += s.Flushes
+	f.GapTasks = s.GapTasks
+	return f
+}
+
+// mortalFolder is a folder that a master which was killed writes to no more.
+type mortalFolder struct {
+	joblog.Folder
+	dead atomic.Bool
+}
+
+var errDead = errors.New("the master was killed")
+
+func (f *mortalFolder) err() error {
+	if f.dead.Load() {
+		return errDead
+	}
+	return nil
+}
+
+func (f *mortalFolder) Create(name string) (joblog.File, error) {
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	x, err := f.Folder.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return &mortalFile{x, f}, nil
+}
+
+func (f *mortalFolder) Truncate(name string, size int64) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Folder.Truncate(name, size)
+}
+
+func (f *mortalFolder) Publish(temp, name string) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Folder.Publish(temp, name)
+}
+
+func (f *mortalFolder) Remove(name string) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Folder.Remove(name)
+}
+
+type mortalFile struct {
+	joblog.File
+	f *mortalFolder
+}
+
+func (x *mortalFile) Write(b []byte) (int, error) {
+	if err := x.f.err(); err != nil {
+		return 0, err
+	}
+	return x.File.Write(b)
+}
