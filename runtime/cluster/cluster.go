@@ -34,6 +34,8 @@ type Config struct {
 	Transport     exchange.Network // nil: loopback, with a secret of its own
 	Seed          uint64
 	Keep          bool // the last checkpoints stay when the job ends
+	Batch         bool // run it as a batch job; see StartBatch
+	FromScratch   bool // batch: begin anew where the log of an earlier run cannot be read
 	// Delays slow fault points of this process down, by their names: a
 	// slow-down that a trial of the measuring plants on purpose.
 	Delays map[string]time.Duration
@@ -226,6 +228,9 @@ type Status struct {
 	Drained          int64 // of those, processed
 	NetBytes         int64
 	Restoring        bool // an execution that has in-flight data to restore is coming up
+	// Consumed are the records that the tasks of a batch job have read, sources
+	// those that they have made, by vertex. Work that is lost does not count.
+	Consumed map[string]int64
 }
 
 // Status sums over the workers.

@@ -165,6 +165,14 @@ func (c *Processes) FailStorage(kind string, d time.Duration) error {
 	return nil
 }
 
+// DropPartition implements Running.
+func (c *Processes) DropPartition(ctx context.Context, vertex string, subtask int, struck func(time.Duration)) error {
+	return c.strike(ctx, control.DropPartition{Vertex: vertex, Subtask: subtask}, struck)
+}
+
+// Batch implements Running.
+func (c *Processes) Batch(context.Context) (*BatchFigures, error) { return nil, nil }
+
 // Savepoint implements Running.
 func (c *Processes) Savepoint(ctx context.Context, stop bool) (string, error) {
 	t, err := c.askLeader(ctx, control.TakeSavepoint{Stop: stop})

@@ -24,6 +24,8 @@ type Running interface {
 	FreezeWorker(i int, d time.Duration, struck func()) error
 	KillMaster(downFor time.Duration, struck func()) error
 	FailStorage(kind string, d time.Duration) error
+	// DropPartition makes the finished output of a batch task disappear.
+	DropPartition(ctx context.Context, vertex string, subtask int, struck func(at time.Duration)) error
 
 	Savepoint(ctx context.Context, stop bool) (path string, err error)
 	StopSources(ctx context.Context) error
@@ -36,6 +38,8 @@ type Running interface {
 	// after Close.
 	Usage() Usage
 	Reports(ctx context.Context) ([]control.Report, error)
+	// Batch is the account of a batch job, complete after Done; nil for others.
+	Batch(ctx context.Context) (*BatchFigures, error)
 	Done() <-chan struct{}
 	Err() error
 	Close() error
@@ -44,6 +48,7 @@ type Running interface {
 var (
 	_ Running = (*Cluster)(nil)
 	_ Running = (*Processes)(nil)
+	_ Running = (*Batch)(nil)
 )
 
 // ErrUnsupported marks what a kind of cluster cannot do.
@@ -76,6 +81,14 @@ func (c *Cluster) KillMaster(time.Duration, func()) error {
 	return fmt.Errorf("kill-jobmanager: the master lives in the process that measures: %w; use target \"process\"", ErrUnsupported)
 }
 
+// DropPartition is for batch jobs.
+func (c *Cluster) DropPartition(context.Context, string, int, func(time.Duration)) error {
+	return fmt.Errorf("drop-partition: a streaming job has no finished partitions: %w", ErrUnsupported)
+}
+
+// Batch implements Running.
+func (c *Cluster) Batch(context.Context) (*BatchFigures, error) { return nil, nil }
+
 // Savepoint implements Running.
 func (c *Cluster) Savepoint(ctx context.Context, stop bool) (string, error) {
 	return c.m.Savepoint(ctx, stop)
@@ -107,7 +120,11 @@ func (c *Cluster) Usage() Usage { return Usage{} }
 
 // buildGraph makes the graph that a configuration describes.
 func buildGraph(job graph.Job, v options.Values) (*graph.Graph, error) {
-	g, err := graph.Build(job, graph.Config{Chaining: options.OperatorChaining.Get(v), ForcedUnaligned: options.UnalignedForced.Get(v)})
+	return chained(job, v, false)
+}
+
+func chained(job graph.Job, v options.Values, batch bool) (*graph.Graph, error) {
+	g, err := graph.Build(job, graph.Config{Chaining: options.OperatorChaining.Get(v), ForcedUnaligned: options.UnalignedForced.Get(v), Batch: batch})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}

@@ -77,8 +77,10 @@ type Batch struct {
 	commits    []joblog.AttemptID // to be carried out, one after the other
 	committing bool
 	started    time.Duration
-	waiting    int // workers that the first schedule waits for
-	begun      bool
+	waiting    int             // workers that the first schedule waits for
+	announced  bool            // Begin was called
+	begun      bool            // the scheduler has started
+	cut        map[string]bool // vertices that are complete, as the log was told
 	timer      *time.Timer
 	limit      *time.Timer
 	ending     *batchEnd
@@ -96,7 +98,7 @@ type batchWorker struct {
 func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
 		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
-		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, sources: map[string]*batchSource{},
+		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, sources: map[string]*batchSource{},
 		results: map[joblog.AttemptID]*control.AttemptState{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 	}
 	m.shared.counts, m.shared.finished = map[joblog.AttemptID]int64{}, map[string]map[int]int64{}
@@ -133,6 +135,9 @@ func (m *Batch) Addr() string { return m.listener.Addr().String() }
 // Done is closed when the job has ended.
 func (m *Batch) Done() <-chan struct{} { return m.done }
 
+// Closed is closed when the master has ended, the job perhaps not.
+func (m *Batch) Closed() <-chan struct{} { return m.loopDone }
+
 // Err tells why the job ended, after Done; nil if it finished.
 func (m *Batch) Err() error {
 	m.shared.Lock()
@@ -145,7 +150,7 @@ func (m *Batch) Err() error {
 // that takes a job over by its log knows itself whom to wait for.
 func (m *Batch) Begin(started time.Duration, workers int, limit time.Duration) {
 	m.post(func() {
-		m.started = started
+		m.announced, m.started = true, started
 		m.waiting = workers
 		m.limit.Reset(limit)
 		for _, w := range m.workers {

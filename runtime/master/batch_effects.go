@@ -158,9 +158,17 @@ func (m *Batch) record(x batch.Log) {
 	case joblog.VerticesReset:
 		for _, t := range e.Tasks {
 			m.forgetTask(t)
+			delete(m.cut, t.Vertex)
+		}
+	case joblog.VertexFinished:
+		if x.Cut {
+			m.cut[e.Attempt.Vertex] = true
 		}
 	}
 	m.log.append(entry)
+	if x.Cut && len(m.cut) == len(m.cfg.Graph.Vertices) {
+		m.log.hurry() // the job's end waits for the log
+	}
 }
 
 // forgetTask: what a task had done does not count any more.

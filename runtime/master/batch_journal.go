@@ -132,6 +132,19 @@ func (j *journal) append(e joblog.Entry) {
 	})
 }
 
+// hurry makes the log durable now instead of after its interval. With the policy
+// none a flush is all there is.
+func (j *journal) hurry() {
+	if joblog.SyncPolicy(options.JobEventSyncPolicy.Get(j.m.cfg.Values)) == joblog.SyncNone {
+		return
+	}
+	j.do(func() {
+		if store := j.store; store != nil {
+			j.m.work.Go(func() { _ = store.Sync(j.m.ctx) }) // Durable tells when it is; Trouble if it cannot be
+		}
+	})
+}
+
 // replay reads the log beside the loop.
 func (j *journal) replay() {
 	j.do(func() {

@@ -110,7 +110,7 @@ func (m *Batch) join(w *batchWorker, h control.Hello) {
 	w.addr, w.slots = h.DataAddr, h.Slots
 	m.workers[w.name] = w
 	w.conn.Send(control.Welcome{Epoch: m.cfg.Epoch, Worker: w.index})
-	if m.waiting == 0 && m.started == 0 {
+	if !m.announced {
 		return // Begin introduces it
 	}
 	m.introduce(w)

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"benchrun/runtime/control"
+	"benchrun/runtime/timeline"
+)
+
+// BatchFigures is the account of a batch job over all its masters. A nil number
+// is not known.
+type BatchFigures struct {
+	HookTime  time.Duration // that masters spent in recording what happened
+	WriterCPU time.Duration // of the log's writer
+	LogBytes  *int64
+	Flushes   *int64
+	// DurabilityGap is how many tasks had finished when the first master died,
+	// and were not in its log.
+	DurabilityGap *int64
+	Wasted        *int64 // bytes that attempts wrote which do not count
+	Leftover      *int64 // bytes on workers' disks after the job's end, before they were cleaned
+	Unprotected   time.Duration
+}
+
+// ledger sums over masters.
+type ledger struct {
+	sum  control.BatchFigures
+	gap  *int64
+	dead int
+}
+
+func (l *ledger) add(f control.BatchFigures) {
+	l.sum.HookTime += f.HookTime
+	l.sum.WriterCPU += f.WriterCPU
+	l.sum.LogBytes += f.LogBytes
+	l.sum.Flushes += f.Flushes
+}
+
+// died takes the figures of a master at the instant of its death.
+func (l *ledger) died(f control.BatchFigures) {
+	l.add(f)
+	if l.dead++; l.dead == 1 {
+		gap := int64(f.GapTasks)
+		l.gap = &gap
+	}
+}
+
+// now takes those of a master that lives.
+func (l *ledger) now(f control.BatchFigures) {
+	l.add(f)
+	l.sum.Leftover, l.sum.Ended = f.Leftover, f.Ended
+}
+
+func (l *ledger) figures(log *timeline.Log) *BatchFigures {
+	f := &BatchFigures{
+		HookTime: l.sum.HookTime, WriterCPU: l.sum.WriterCPU, LogBytes: &l.sum.LogBytes, Flushes: &l.sum.Flushes, DurabilityGap: l.gap,
+	}
+	if l.sum.Ended {
+		f.Leftover = &l.sum.Leftover
+	}
+	events := log.Sorted()
+	wasted := wastedBytes(events)
+	f.Wasted = &wasted
+	for _, e := range events {
+		if e.Kind == timeline.JobState && e.State == "UNPROTECTED" {
+			f.Unprotected = e.T
+			break
+		}
+	}
+	return f
+}
+
+// wastedBytes sums what finished attempts have written that others of the same
+// task took the place of.
+func wastedBytes(events []timeline.Event) int64 {
+	type task struct {
+		vertex  string
+		subtask int
+	}
+	type attempt struct {
+		task
+		attempt int
+	}
+	last, seen := map[task]int64{}, map[attempt]bool{}
+	var wasted int64
+	for _, e := range events {
+		if e.Kind != timeline.TaskState || e.State != "FINISHED" {
+			continue
+		}
+		t := task{e.Vertex, e.Subtask}
+		if k := (attempt{t, e.Attempt}); !seen[k] { // a new master may be told once more
+			seen[k] = true
+			wasted += last[t]
+			last[t] = max(0, e.Bytes)
+		}
+	}
+	return wasted
+}
+
+func elected(detail string) timeline.Event {
+	e := timeline.Of(timeline.MasterElected)
+	e.Detail = detail
+	return e
+}
+
+// seat is where workers of an embedded cluster find the master.
+type seat struct {
+	mu      sync.Mutex
+	epoch   int64
+	addr    string // empty: nobody leads
+	changed chan struct{}
+}
+
+func (s *seat) take(epoch int64, addr string) {
+	s.mu.Lock()
+	s.epoch, s.addr = epoch, addr
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+}
+
+func (s *seat) leave() {
+	s.mu.Lock()
+	s.addr = ""
+	s.mu.Unlock()
+}
+
+func (s *seat) newer(epoch int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addr != "" && s.epoch > epoch
+}
+
+// await waits for a master of a later epoch.
+func (s *seat) await(ctx context.Context, after int64) (addr string, epoch int64, err error) {
+	for {
+		s.mu.Lock()
+		addr, epoch, changed := s.addr, s.epoch, s.changed
+		s.mu.Unlock()
+		if addr != "" && epoch > after {
+			return addr, epoch, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", 0, context.Cause(ctx)
+		}
+	}
+}
