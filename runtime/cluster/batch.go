@@ -44,7 +44,9 @@ type Batch struct {
 		started time.Duration
 		sunk    int64
 		net     int64
-		options map[string]any // of a master that is gone
+		// Of a master that is gone.
+		options  map[string]any
+		consumed map[string]int64
 	}
 }
 
@@ -241,7 +243,7 @@ func (c *Batch) KillMaster(downFor time.Duration, struck func()) error {
 	c.mu.m = nil
 	c.seat.leave()
 	c.mu.past.died(m.Figures())
-	c.mu.options = m.Options()
+	c.mu.options, c.mu.consumed = m.Options(), m.Consumed()
 	c.mu.Unlock()
 	struck()
 	m.Kill()
@@ -395,9 +397,13 @@ func (c *Batch) Status() Status {
 			s.WorkersWithTasks++
 		}
 	}
-	if m != nil {
-		s.Consumed = m.Consumed()
+	if m == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		s.Consumed = c.mu.consumed // where the job was
+		return s
 	}
+	s.Consumed = m.Consumed()
 	return s
 }
 

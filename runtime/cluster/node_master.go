@@ -40,6 +40,9 @@ func (n *node) runMaster() error {
 	e := timeline.Of(timeline.MasterElected)
 	e.Detail = fmt.Sprintf("%s epoch=%d", n.Name, l.epoch)
 	n.log.Add(e)
+	if sub, values, err := readSubmission(n.State, n.Cluster); err == nil && sub.Batch {
+		return n.runBatchMaster(l, sub, values)
+	}
 	start, err := x.prepare()
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func (n *node) runMaster() error {
 	}
 	n.conn.Send(control.Leading{Epoch: l.epoch, Addr: x.m.Addr()})
 	x.m.Begin(start)
-	return x.watch()
+	return x.watchLeadership(l, x.m.Done(), x.m.Err)
 }
 
 // prepare makes the master for the job in the state folder.
@@ -112,27 +115,6 @@ func (x *masterNode) save(change func()) error {
 	}
 	change()
 	return x.sub.write(x.State)
-}
-
-// watch returns when the process is to end.
-func (x *masterNode) watch() error {
-	t := time.NewTicker(leadershipCheck)
-	defer t.Stop()
-	done := x.m.Done()
-	for {
-		select {
-		case <-done:
-			done = nil
-			x.pump.flush()
-			x.conn.Send(control.JobEnded{Epoch: x.lead.epoch, Error: text(x.m.Err())})
-		case <-t.C:
-			if err := x.lead.check(); err != nil {
-				return err
-			}
-		case <-x.ctx.Done():
-			return nil
-		}
-	}
 }
 
 // answer carries out a request.

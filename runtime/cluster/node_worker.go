@@ -30,6 +30,9 @@ func (n *node) runWorker() error {
 	if err != nil {
 		return err
 	}
+	if sub.Batch {
+		return n.runBatchWorker(sub, values)
+	}
 	if _, err := plant(sub.Delays); err != nil {
 		return err
 	}

@@ -57,7 +57,9 @@ type Processes struct {
 		err       error
 		closed    bool
 		timers    map[*time.Timer]bool
-		sunk, net int64 // of workers that are gone
+		sunk, net int64  // of workers that are gone
+		past      ledger // of masters of a batch job that are gone
+		consumed  map[string]int64
 		fault     string
 		faultEnd  time.Time
 		conns     map[*control.Conn]bool
@@ -70,7 +72,11 @@ const startLimit = 20 * time.Second
 // StartProcesses brings up master and workers as processes and submits the
 // job. What they print goes to out.
 func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writer) (*Processes, error) {
-	if _, err := buildGraph(cfg.Job, cfg.Values); err != nil {
+	g, err := chained(cfg.Job, cfg.Values, cfg.Batch)
+	if err == nil && cfg.Batch {
+		err = recoverable(g, cfg.Values)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if _, err := originOf(cfg.Values); err != nil {
@@ -98,6 +104,7 @@ func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writ
 	c.sub = &submission{
 		Format: submissionFormat, ID: rand.Text(), Job: cfg.Job, Options: cfg.Values.Map(), Slots: cfg.Slots, NetworkMemory: cfg.NetworkMemory,
 		BufferSize: cfg.BufferSize, Network: cfg.Network, Storage: cfg.Storage, OutputDir: dir, Seed: cfg.Seed, Keep: cfg.Keep, Delays: cfg.Delays,
+		Batch: cfg.Batch, FromScratch: cfg.FromScratch,
 	}
 	if err := os.MkdirAll(c.state, 0o755); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
@@ -444,6 +451,11 @@ func (c *Processes) Close() error {
 		}
 		c.spawner.close()
 		c.work.Wait()
+		if c.cfg.Batch {
+			for _, p := range workers { // of those that were killed
+				os.RemoveAll(p.dir)
+			}
+		}
 	})
 	return nil
 }

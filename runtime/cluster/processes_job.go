@@ -14,6 +14,9 @@ import (
 
 // Rescale implements Running.
 func (c *Processes) Rescale(ctx context.Context, parallelism map[string]int, struck func(time.Duration)) error {
+	if err := c.streamingOnly("rescale"); err != nil {
+		return err
+	}
 	return c.strike(ctx, control.Rescale{Parallelism: parallelism}, struck)
 }
 
@@ -54,6 +57,9 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 	p, err := c.busy(i)
 	if err != nil {
 		return fmt.Errorf("kill-worker: %w", err)
+	}
+	if c.cfg.Batch {
+		c.lastFigures(p)
 	}
 	struck()
 	p.kill()
@@ -149,6 +155,9 @@ func (c *Processes) say(format string, args ...any) {
 // FailStorage implements Running: every process, and each that starts in the
 // meantime, sees the fault.
 func (c *Processes) FailStorage(kind string, d time.Duration) error {
+	if err := c.streamingOnly("fail-storage"); err != nil {
+		return err
+	}
 	if _, err := storage.ParseFaultKind(kind); err != nil {
 		return err
 	}
@@ -165,22 +174,20 @@ func (c *Processes) FailStorage(kind string, d time.Duration) error {
 	return nil
 }
 
-// DropPartition implements Running.
-func (c *Processes) DropPartition(ctx context.Context, vertex string, subtask int, struck func(time.Duration)) error {
-	return c.strike(ctx, control.DropPartition{Vertex: vertex, Subtask: subtask}, struck)
-}
-
-// Batch implements Running.
-func (c *Processes) Batch(context.Context) (*BatchFigures, error) { return nil, nil }
-
 // Savepoint implements Running.
 func (c *Processes) Savepoint(ctx context.Context, stop bool) (string, error) {
+	if err := c.streamingOnly("savepoint"); err != nil {
+		return "", err
+	}
 	t, err := c.askLeader(ctx, control.TakeSavepoint{Stop: stop})
 	return t.Path, err
 }
 
 // StopSources implements Running. It holds for masters to come, too.
 func (c *Processes) StopSources(ctx context.Context) error {
+	if c.cfg.Batch {
+		return nil // they end by themselves
+	}
 	c.mu.Lock()
 	c.mu.draining = true
 	p := c.mu.leader
@@ -213,6 +220,9 @@ func (c *Processes) Options() map[string]any {
 
 // Reports implements Running.
 func (c *Processes) Reports(ctx context.Context) ([]control.Report, error) {
+	if c.cfg.Batch {
+		return control.ReadReports(c.cfg.Dir)
+	}
 	t, err := c.askLeader(ctx, control.GetReports{})
 	if err != nil {
 		return nil, fmt.Errorf("reports of the operators: %w", err)
@@ -259,10 +269,13 @@ func (c *Processes) Status() Status {
 	s := Status{SinkRecords: c.mu.sunk, NetBytes: c.mu.net}
 	leader, ended := c.mu.leader, c.mu.ended
 	c.mu.Unlock()
-	restoring := make(chan bool, 1)
+	leading := make(chan control.Load, 1)
 	go func() {
-		// Without a master nobody knows what is to be restored.
-		restoring <- !ended && (leader == nil || c.restoring(leader))
+		if leader == nil {
+			leading <- c.leaderless(ended)
+			return
+		}
+		leading <- c.leaderLoad(leader)
 	}()
 	live, loads := c.loads(true)
 	for i := range live {
@@ -276,17 +289,29 @@ func (c *Processes) Status() Status {
 			s.WorkersWithTasks++
 		}
 	}
-	s.Restoring = <-restoring
+	l := <-leading
+	s.Restoring, s.Consumed = l.Restoring && !ended, l.Consumed
 	return s
 }
 
-func (c *Processes) restoring(leader *process) bool {
+// leaderless is what is to be thought while there is no master: something may
+// have to be restored, and a batch job is where it was.
+func (c *Processes) leaderless(ended bool) control.Load {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return control.Load{Restoring: !ended, Consumed: c.mu.consumed}
+}
+
+func (c *Processes) leaderLoad(leader *process) control.Load {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
 	t, err := leader.ask(ctx, control.GetLoad{})
-	if err != nil {
-		return true
+	l, ok := t.Data.(control.Load)
+	if err != nil || !ok {
+		return c.leaderless(false)
 	}
-	l, _ := t.Data.(control.Load)
-	return l.Restoring
+	c.mu.Lock()
+	c.mu.consumed = l.Consumed
+	c.mu.Unlock()
+	return l
 }

@@ -35,6 +35,8 @@ type submission struct {
 	OutputDir     string
 	Seed          uint64
 	Keep          bool
+	Batch         bool                     `json:",omitempty"`
+	FromScratch   bool                     `json:",omitempty"`
 	Delays        map[string]time.Duration `json:",omitempty"` // planted in every process
 
 	// What masters add.

@@ -107,7 +107,7 @@ type Load struct {
 	NetBytes    int64
 	Restoring   bool // of a master: an execution with in-flight data to restore is coming up
 	// Of the master of a batch job.
-	Progress float64
+	Consumed map[string]int64 // records by vertex
 	Batch    BatchFigures
 }
 

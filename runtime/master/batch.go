@@ -72,7 +72,7 @@ type Batch struct {
 	before     map[attemptKey]uint64             // epochs of attempts of masters before, as workers report them
 	goneOn     map[attemptKey]bool               // of them: those that count under this master
 	sources    map[string]*batchSource
-	results    map[joblog.AttemptID]*control.AttemptState // of the attempt that is being noted as FINISHED
+	results    map[joblog.AttemptID]*batch.Result // of attempts that are about to be noted as FINISHED
 	partitions map[joblog.TaskID]map[batch.PartitionID]batch.Worker
 	commits    []joblog.AttemptID // to be carried out, one after the other
 	committing bool
@@ -99,7 +99,7 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
 		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
 		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, sources: map[string]*batchSource{},
-		results: map[joblog.AttemptID]*control.AttemptState{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
+		results: map[joblog.AttemptID]*batch.Result{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 	}
 	m.shared.counts, m.shared.finished = map[joblog.AttemptID]int64{}, map[string]map[int]int64{}
 	m.mail.wake = make(chan struct{}, 1)

@@ -121,12 +121,13 @@ func (m *Batch) note(e timeline.Event) {
 		if e.State == scheduling.TaskFinished.String() {
 			for id, r := range m.results {
 				if id.Vertex == e.Vertex && id.Subtask == e.Subtask && id.Attempt == e.Attempt {
-					e.Records, e.Bytes = r.Result.Records, 0
-					for _, d := range r.Result.Results {
+					e.Records, e.Bytes = r.Records, 0
+					for _, d := range r.Results {
 						for _, n := range d.Bytes {
 							e.Bytes += n
 						}
 					}
+					m.counted(id.TaskID, r.Records)
 				}
 			}
 		}

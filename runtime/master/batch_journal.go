@@ -155,7 +155,19 @@ func (j *journal) replay() {
 				events = append(events, e)
 				return nil
 			})
-		}, func(err error) { j.m.step(batch.Replayed{Events: events, Err: err}) })
+		}, func(err error) {
+			for _, e := range events {
+				switch e := e.(type) {
+				case joblog.VertexFinished:
+					j.m.counted(e.Attempt.TaskID, e.Records)
+				case joblog.VerticesReset:
+					for _, t := range e.Tasks {
+						j.m.forgetTask(t)
+					}
+				}
+			}
+			j.m.step(batch.Replayed{Events: events, Err: err})
+		})
 	})
 }
 

@@ -192,7 +192,11 @@ func (m *Batch) inventoried(w *batchWorker, x control.Inventory) {
 		m.ofBefore(x.Partitions[i].Partition.Producer)
 	}
 	for i := range x.Running {
-		m.ofBefore(x.Running[i].Attempt)
+		r := &x.Running[i]
+		m.ofBefore(r.Attempt)
+		if r.State == scheduling.TaskFinished {
+			m.results[r.Attempt] = &r.Result
+		}
 	}
 	m.step(batch.Inventory{Worker: w.name, Epoch: uint64(x.Epoch), Partitions: x.Partitions, Running: x.Running})
 }
@@ -233,13 +237,7 @@ func (m *Batch) attemptState(w *batchWorker, x control.AttemptState) {
 		m.attemptOver(x.Attempt)
 	}
 	if x.State == scheduling.TaskFinished {
-		m.results[x.Attempt] = &x
-		m.shared.Lock()
-		if m.shared.finished[x.Attempt.Vertex] == nil {
-			m.shared.finished[x.Attempt.Vertex] = map[int]int64{}
-		}
-		m.shared.finished[x.Attempt.Vertex][x.Attempt.Subtask] = x.Result.Records
-		m.shared.Unlock()
+		m.results[x.Attempt] = &x.Result
 		for _, r := range x.Result.Results {
 			m.track(batch.PartitionID{DataSet: r.DataSet, Producer: x.Attempt}, w.name)
 		}
@@ -249,6 +247,16 @@ func (m *Batch) attemptState(w *batchWorker, x control.AttemptState) {
 	}
 	m.step(e)
 	m.enqueue(func() { delete(m.results, x.Attempt) })
+}
+
+// counted: a task has finished, and what it has read counts.
+func (m *Batch) counted(t joblog.TaskID, records int64) {
+	m.shared.Lock()
+	defer m.shared.Unlock()
+	if m.shared.finished[t.Vertex] == nil {
+		m.shared.finished[t.Vertex] = map[int]int64{}
+	}
+	m.shared.finished[t.Vertex][t.Subtask] = records
 }
 
 // attemptOver: an attempt has ended; its counter and its reader go.

@@ -11,6 +11,7 @@ import (
 	"benchrun/runtime/task"
 	"benchrun/runtime/timeline"
 	"benchrun/workloads/catalog"
+	"benchrun/workloads/expect"
 	"benchrun/workloads/spec"
 )
 
@@ -28,11 +29,16 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 	if err != nil {
 		return nil, err
 	}
-	c, err := cluster.Start(cfg)
+	var c cluster.Running
+	if cfg.Batch {
+		c, err = cluster.StartBatch(cfg)
+	} else {
+		c, err = cluster.Start(cfg)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return Play(r.Workload, c, log), nil
+	return Play(r.Workload, c, log)
 }
 
 // Config describes the cluster that a request asks for, of whatever processes
@@ -50,21 +56,32 @@ func Config(r target.Request, log *timeline.Log) (cluster.Config, error) {
 			Exclusive: w.Cluster.BuffersPerChannel, Floating: w.Cluster.FloatingBuffersPerGate,
 			MaxPerSub: w.Cluster.MaxBuffersPerChannel, Overdraft: w.Cluster.OverdraftBuffersPerGate,
 		},
-		Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, Delays: r.Delays,
+		Batch: w.Mode == spec.Batch, Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, Delays: r.Delays,
 	}, nil
 }
 
 // Play makes the harness's job of a running cluster, of whatever processes it
 // is made.
-func Play(w *spec.Workload, c cluster.Running, log *timeline.Log) target.Job {
-	return &job{w: w, c: c, log: log}
+func Play(w *spec.Workload, c cluster.Running, log *timeline.Log) (target.Job, error) {
+	j := &job{w: w, c: c, log: log}
+	if w.Mode == spec.Batch {
+		files, err := catalog.Files(w)
+		if err == nil {
+			j.expected, err = expect.Consumption(w, files)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("what the job is to consume: %w", err), c.Close())
+		}
+	}
+	return j, nil
 }
 
 // job is one job on its own cluster.
 type job struct {
-	w   *spec.Workload
-	c   cluster.Running
-	log *timeline.Log
+	w        *spec.Workload
+	c        cluster.Running
+	log      *timeline.Log
+	expected map[string]int64 // batch: records that tasks will consume, by vertex
 }
 
 var _ target.Job = (*job)(nil)
@@ -104,6 +121,8 @@ func (j *job) Inject(ctx context.Context, f target.Fault) (t0 time.Duration, err
 		err = j.c.FreezeWorker(f.Worker, f.For, struck)
 	case "kill-jobmanager":
 		err = j.c.KillMaster(f.DownFor, struck)
+	case "drop-partition":
+		err = j.c.DropPartition(ctx, f.Vertex, f.Subtask, struckAt)
 	case "fail-storage":
 		struck()
 		err = j.c.FailStorage(f.StorageKind, f.For)
@@ -151,7 +170,23 @@ func (j *job) Finish(ctx context.Context) (*target.Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return verify(j.w, reports)
+	out, err := verify(j.w, reports)
+	if err != nil {
+		return nil, err
+	}
+	out.Batch, err = j.figures(ctx)
+	return out, err
+}
+
+func (j *job) figures(ctx context.Context) (*target.BatchFigures, error) {
+	f, err := j.c.Batch(ctx)
+	if err != nil || f == nil {
+		return nil, err
+	}
+	return &target.BatchFigures{
+		HookTime: f.HookTime, WriterCPU: f.WriterCPU, EventLogBytes: f.LogBytes, Flushes: f.Flushes, DurabilityGap: f.DurabilityGap,
+		WastedBytes: f.Wasted, LeftoverBytes: f.Leftover, UnprotectedSince: f.Unprotected,
+	}, nil
 }
 
 // Status implements target.Job.
@@ -164,7 +199,11 @@ func (j *job) Status() target.Status {
 	if s.Restored > 0 {
 		share = min(1, float64(s.Drained)/float64(s.Restored))
 	}
+	progress := 0.0
+	if j.expected != nil {
+		progress = target.Progress(s.Consumed, j.expected)
+	}
 	return target.Status{
-		SinkRecords: s.SinkRecords, WorkersWithTasks: s.WorkersWithTasks, InFlightBytes: s.QueuedBytes, RestoredShare: share, NetBytes: s.NetBytes,
+		Progress: progress, SinkRecords: s.SinkRecords, WorkersWithTasks: s.WorkersWithTasks, InFlightBytes: s.QueuedBytes, RestoredShare: share, NetBytes: s.NetBytes,
 	}
 }

@@ -39,7 +39,7 @@ func (p processes) Start(ctx context.Context, r target.Request, log *timeline.Lo
 	if err != nil {
 		return nil, err
 	}
-	return embedded.Play(r.Workload, c, log), nil
+	return embedded.Play(r.Workload, c, log)
 }
 
 // Main is a process of a cluster; it returns the exit status.

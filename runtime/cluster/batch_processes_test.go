@@ -1,0 +1,53 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	"benchrun/runtime/cluster"
+	"benchrun/runtime/timeline"
+)
+
+func (s setup) batchProcesses(t testing.TB, j *job) (*cluster.Processes, *timeline.Log) {
+	t.Helper()
+	cfg := s.config(t, j)
+	cfg.Batch = true
+	c, err := cluster.StartProcesses(t.Context(), cfg, nodes, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleanUp(t, c, cfg.Timeline)
+	return c, cfg.Timeline
+}
+
+// kill -9 for master and worker, one after the other, and a lost partition: the
+// output is exact.
+func TestBatchProcesses(t *testing.T) {
+	j := simple(100_000, 4)
+	j.Nodes[1].Params = []byte(`{"Cost":20000}`)
+	dir := t.TempDir()
+	c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(map[string]any{"heartbeat.interval": "100 ms"})}.batchProcesses(t, j)
+	at := time.Duration(0)
+	_, i := await(t, log, 0, "a finished source", finishedTask("numbers", 2))
+	if err := c.KillMaster(10*time.Millisecond, func() { at = log.Now() }); err != nil {
+		t.Fatal(err)
+	}
+	_, i = await(t, log, i, "the replay", func(e timeline.Event) bool { return e.Kind == timeline.EventReplayed })
+	running, i := await(t, log, i, "a running task", func(e timeline.Event) bool {
+		return e.Kind == timeline.TaskState && e.State == "RUNNING" && e.T > at
+	})
+	t.Logf("control recovery %v", running.T-at)
+	if err := c.KillWorker(0, 10*time.Millisecond, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, c).exactly(t, 100_000)
+	f, err := c.Batch(t.Context())
+	if err != nil || f.Leftover == nil || *f.Leftover != 0 || f.DurabilityGap == nil || *f.LogBytes == 0 {
+		t.Errorf("figures %+v, %v", f, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, dir)
+	_ = i
+}
