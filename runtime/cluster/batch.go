@@ -373,14 +373,15 @@ func (c *Batch) Cancel(ctx context.Context) error {
 
 // Options implements Running.
 func (c *Batch) Options() map[string]any {
-	if m := c.master(); m != nil {
-		if o := m.Options(); o != nil {
-			return o
-		}
-	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.options
+	m, before := c.mu.m, c.mu.options
+	c.mu.Unlock()
+	if m == nil || before != nil && m.Options() == nil {
+		return before // all masters have the same
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	return m.AwaitOptions(ctx)
 }
 
 // Status implements Running.

@@ -64,7 +64,9 @@ func (x *batchNode) answer(what any, tell func(control.Told)) bool {
 	case control.GetLoad:
 		tell(control.Told{At: none, Data: control.Load{Consumed: x.m.Consumed(), Batch: x.m.Figures()}})
 	case control.GetOptions:
-		tell(control.Told{At: none, Data: control.Options{Options: x.m.Options()}})
+		go func() {
+			tell(control.Told{At: none, Data: control.Options{Options: x.m.AwaitOptions(x.ctx)}})
+		}()
 	case control.EndSources:
 		tell(control.Told{At: none})
 	case control.CancelJob:

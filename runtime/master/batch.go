@@ -42,6 +42,7 @@ type Batch struct {
 	listener net.Listener
 	loopDone chan struct{}
 	done     chan struct{} // closed when the job has ended here
+	reported chan struct{} // closed when a worker has reported its options
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -97,7 +98,7 @@ type batchWorker struct {
 // NewBatch starts a master that listens for workers. Begin starts the job.
 func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
-		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
+		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), reported: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
 		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, sources: map[string]*batchSource{},
 		results: map[joblog.AttemptID]*batch.Result{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 	}
@@ -293,6 +294,16 @@ func (m *Batch) vertexID(operator string) string {
 		return m.cfg.Graph.Vertices[i].ID
 	}
 	return operator
+}
+
+// AwaitOptions is Options once a worker has reported some.
+func (m *Batch) AwaitOptions(ctx context.Context) map[string]any {
+	select {
+	case <-m.reported:
+	case <-m.loopDone:
+	case <-ctx.Done():
+	}
+	return m.Options()
 }
 
 // Options are the values that the tasks run with, as the workers reported them.

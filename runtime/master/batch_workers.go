@@ -87,6 +87,7 @@ func (m *Batch) inUse(options map[string]any) {
 	defer m.shared.Unlock()
 	if m.shared.options == nil {
 		m.shared.options = maps.Clone(options)
+		close(m.reported)
 		return
 	}
 	for k, v := range options {
