@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"benchrun/harness/result"
 	"benchrun/harness/trial"
@@ -22,6 +23,7 @@ type gateFlags struct {
 	thresholds string
 	out        string
 	confirm    int
+	timeout    time.Duration
 	runs       string
 	selfTest   bool
 	accept     bool
@@ -65,6 +67,7 @@ gate.json.`,
 	fl.StringVar(&f.out, "out", "", "render into `DIR` instead of the run folder")
 	fl.IntVar(&f.confirm, "confirm", 0, "run `N` more blocks of the cells that alarm before they count")
 	fl.StringVar(&f.runs, "runs", "results/runs", "with --self-test: `DIR` for its run folders")
+	fl.Var((*durationValue)(&f.timeout), "timeout", "`TIME` for all trials of --confirm and --self-test")
 	fl.BoolVar(&f.selfTest, "self-test", false, "first prove that the gate finds a planted slow-down and passes equal builds")
 	fl.BoolVar(&f.accept, "accept", false, "make RUN the baseline of its workloads; nothing is judged")
 	fl.BoolVar(&f.force, "force", false, "with --confirm: although a build or the machine is another one")
@@ -79,8 +82,21 @@ func (a *app) gate(ctx context.Context, c *cobra.Command, args []string, f *gate
 		return fmt.Errorf("gate needs a run folder, or --self-test\nSee: %s --help", c.CommandPath())
 	case f.confirm < 0:
 		return fmt.Errorf("--confirm %d: give a number of blocks", f.confirm)
-	case f.accept && (f.selfTest || f.confirm > 0 || f.baseline != ""):
-		return errors.New("--accept judges nothing; it goes without --self-test, --confirm and --baseline")
+	case f.accept && (f.selfTest || f.confirm > 0 || f.baseline != "" || f.json):
+		return errors.New("--accept judges nothing; it goes without --self-test, --confirm, --baseline and --json")
+	case len(args) == 0 && (f.baseline != "" || f.accept || f.out != "" || f.json):
+		return errors.New("--baseline, --accept, --out and --json are about a run: name its folder")
+	case c.Flags().Changed("runs") && !f.selfTest:
+		return errors.New("--runs goes with --self-test")
+	case f.force && f.confirm == 0:
+		return errors.New("--force goes with --confirm")
+	case f.timeout > 0 && f.confirm == 0 && !f.selfTest:
+		return errors.New("--timeout goes with --confirm or --self-test; judging alone takes no time")
+	}
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, trial.ErrRunTimeout)
+		defer cancel()
 	}
 	if f.selfTest {
 		if err := a.selfTest(ctx, f); err != nil || len(args) == 0 {
@@ -98,22 +114,33 @@ func (a *app) gate(ctx context.Context, c *cobra.Command, args []string, f *gate
 	if err != nil {
 		return err
 	}
-	out := f.out
-	if out == "" {
-		out = l.Dir
-	}
-	if err := page.RenderDecision(out, d); err != nil {
-		return exit(result.ExitFailed, err)
-	}
+	return a.tell(d, l.Dir, f)
+}
+
+// tell prints a decision and renders its pages. The verdict does not depend on
+// whether they can be written, unless somebody asked for them.
+func (a *app) tell(d *verdict.Decision, dir string, f *gateFlags) error {
 	if f.json {
 		if err := a.document(d); err != nil {
 			return err
 		}
-	} else {
-		if err := writeDecision(a.stdout, d, false); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.stdout, "page: %s\ngate: %s (exit code %d)\n", relative(filepath.Join(out, "gate.html")), d.Outcome, d.Exit)
+	} else if err := writeDecision(a.stdout, d, false); err != nil {
+		return err
+	}
+	out := f.out
+	if out == "" {
+		out = dir
+	}
+	switch err := page.RenderDecision(out, d); {
+	case err != nil && f.out != "":
+		return exit(result.Worse(d.Exit, result.ExitFailed), err)
+	case err != nil:
+		fmt.Fprintf(a.stderr, "warning: no pages of the decision: %v\n", err)
+	case !f.json:
+		fmt.Fprintf(a.stdout, "page: %s\n", relative(filepath.Join(out, "gate.html")))
+	}
+	if !f.json {
+		fmt.Fprintf(a.stdout, "gate: %s (exit code %d)\n", d.Outcome, d.Exit)
 	}
 	if d.Exit != result.ExitOK {
 		return exit(d.Exit, nil)
