@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 func (a *app) compareCommand() *cobra.Command {
 	var thresholdsPath, out string
 	var asJSON, markdown, all bool
+	var offset percentValue
 	c := &cobra.Command{
 		Use:   "compare BASE NEW",
 		Short: "set two runs against each other, with four verdicts",
@@ -38,7 +40,7 @@ The exit code is 0 when the comparison was made, 5 when the runs are not compara
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := a.compare(args[0], args[1], thresholdsPath)
+			d, err := a.compare(args[0], args[1], thresholdsPath, float64(offset))
 			if err != nil {
 				return err
 			}
@@ -66,14 +68,16 @@ The exit code is 0 when the comparison was made, 5 when the runs are not compara
 	}
 	f := c.Flags()
 	f.StringVar(&thresholdsPath, "thresholds", "", "`FILE` of thresholds; default: "+filepath.Join(baselines, "thresholds.toml")+", if it is there")
+	f.Var(&offset, "offset", "what two runs may differ by for no reason, `\"10 %\"` by default")
 	f.StringVar(&out, "out", "", "render the page into `DIR`")
 	f.BoolVar(&asJSON, "json", false, "one JSON document on stdout")
 	f.BoolVar(&markdown, "markdown", false, "Markdown on stdout")
 	f.BoolVar(&all, "all", false, "all metrics, also those that did not change")
+	c.MarkFlagsMutuallyExclusive("json", "markdown")
 	return c
 }
 
-func (a *app) compare(base, head, thresholdsPath string) (*verdict.Decision, error) {
+func (a *app) compare(base, head, thresholdsPath string, offset float64) (*verdict.Decision, error) {
 	limits, err := thresholds(thresholdsPath)
 	if err != nil {
 		return nil, err
@@ -86,13 +90,28 @@ func (a *app) compare(base, head, thresholdsPath string) (*verdict.Decision, err
 	if err != nil {
 		return nil, err
 	}
-	if h.Run.Run == b.Run.Run {
+	rules := verdict.Rules{Thresholds: limits, Offset: offset}
+	switch {
+	case sameFolder(base, head):
 		if len(h.Run.Builds) < 2 {
 			return nil, errors.New("both are the same run, and it has one build: there is nothing to compare")
 		}
-		return a.judge(h, nil, verdict.Rules{Thresholds: limits}), nil
+		return a.judge(h, nil, rules), nil
+	case h.Run.Run == b.Run.Run:
+		return nil, fmt.Errorf("%w: %s and %s are both %s; one is a copy of the other, or was edited", result.ErrSameRun, base, head, h.Run.Run)
 	}
-	return a.judge(h, func(string) *result.Loaded { return b }, verdict.Rules{Thresholds: limits}), nil
+	a.misnamed(thresholdsPath, h)
+	return a.judge(h, func(string) *result.Loaded { return b }, rules), nil
+}
+
+// sameFolder tells whether two paths are one folder.
+func sameFolder(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // writeDecision prints a decision for a person. Metrics that only advise are

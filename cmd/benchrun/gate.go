@@ -20,6 +20,7 @@ import (
 type gateFlags struct {
 	baseline   string
 	baselines  string
+	offset     percentValue
 	thresholds string
 	out        string
 	confirm    int
@@ -64,6 +65,7 @@ gate.json.`,
 	fl.StringVar(&f.baseline, "baseline", "", "compare with the run in the folder `RUN`")
 	fl.StringVar(&f.baselines, "baselines", baselines, "`DIR` of accepted baselines")
 	fl.StringVar(&f.thresholds, "thresholds", "", "`FILE` of thresholds; default: "+filepath.Join(baselines, "thresholds.toml")+", if it is there")
+	fl.Var(&f.offset, "offset", "what two runs of different times may differ by for no reason, `\"10 %\"` by default")
 	fl.StringVar(&f.out, "out", "", "render into `DIR` instead of the run folder")
 	fl.IntVar(&f.confirm, "confirm", 0, "run `N` more blocks of the cells that alarm before they count")
 	fl.StringVar(&f.runs, "runs", "results/runs", "with --self-test: `DIR` for its run folders")
@@ -158,7 +160,7 @@ func (a *app) decide(ctx context.Context, l *result.Loaded, f *gateFlags) (*verd
 	if err != nil {
 		return nil, err
 	}
-	rules := verdict.Rules{Thresholds: limits}
+	rules := verdict.Rules{Thresholds: limits, Offset: float64(f.offset)}
 	if f.confirm == 0 {
 		return a.judge(l, base, rules), nil
 	}

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"benchrun/harness/result"
 	"benchrun/reports/verdict"
+	"benchrun/runtime/options"
 	"benchrun/workloads/spec"
 )
 
@@ -21,15 +25,8 @@ type judge func(head *result.Loaded, base func(workload string) *result.Loaded, 
 // thresholds reads the file of thresholds. Without a path it is the committed
 // one, and its absence means the defaults.
 func thresholds(path string) (verdict.Thresholds, error) {
-	given := path != ""
-	if !given {
-		path = filepath.Join(baselines, "thresholds.toml")
-	}
-	file, err := spec.LoadThresholds(path)
-	if errors.Is(err, fs.ErrNotExist) && !given {
-		return nil, nil
-	}
-	if err != nil {
+	file, err := readThresholds(path)
+	if err != nil || file == nil {
 		return nil, err
 	}
 	return func(workload, metric string) verdict.Threshold {
@@ -39,6 +36,58 @@ func thresholds(path string) (verdict.Thresholds, error) {
 		m, _ := result.LookupMetric(metric)
 		return verdict.Threshold{Band: verdict.DefaultBand(m), Source: "default"}
 	}, nil
+}
+
+func readThresholds(path string) (*spec.Thresholds, error) {
+	given := path != ""
+	if !given {
+		path = filepath.Join(baselines, "thresholds.toml")
+	}
+	file, err := spec.LoadThresholds(path)
+	if errors.Is(err, fs.ErrNotExist) && !given {
+		return nil, nil
+	}
+	return file, err
+}
+
+// misnamed warns of thresholds that look as if they were meant for a workload of
+// the run that has none.
+func (a *app) misnamed(path string, l *result.Loaded) {
+	file, err := readThresholds(path)
+	if err != nil || file == nil {
+		return // whoever needs the file tells
+	}
+	names := file.Workloads()
+	for _, w := range l.Run.Workloads {
+		if slices.Contains(names, w.Name) {
+			continue
+		}
+		if near := options.Nearest(w.Name, names); near != "" {
+			fmt.Fprintf(a.stderr, "warning: the thresholds have no [workload.%s]; [workload.%s] is for another one\n", w.Name, near)
+		}
+	}
+}
+
+// percentValue is a flag such as "10 %".
+type percentValue float64
+
+func (p *percentValue) String() string {
+	if *p == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g %%", 100*float64(*p))
+}
+
+func (p *percentValue) Type() string { return "percent" }
+
+func (p *percentValue) Set(s string) error {
+	number, found := strings.CutSuffix(strings.TrimSpace(s), "%")
+	x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !found || err != nil || !(x >= 0 && x <= 100) {
+		return fmt.Errorf("give a share with its unit, such as \"10 %%\"")
+	}
+	*p = percentValue(x / 100)
+	return nil
 }
 
 // comparand finds what a run is compared with: the run of the path, else what

@@ -96,6 +96,10 @@ func (a *app) run(c *cobra.Command, args []string, f *runFlags) error {
 	if err := f.read(c); err != nil {
 		return err
 	}
+	baseline, err := f.before()
+	if err != nil {
+		return err
+	}
 	campaign, err := a.campaign(c, args, f)
 	if errors.Is(err, trial.ErrRefused) {
 		return exit(result.ExitUsage, err)
@@ -109,7 +113,7 @@ func (a *app) run(c *cobra.Command, args []string, f *runFlags) error {
 	campaign.Watch = out
 	out.start()
 	err = campaign.Execute(c.Context())
-	return a.conclude(f, campaign, out, err)
+	return a.conclude(f, baseline, campaign, out, err)
 }
 
 // campaign makes a new run, or takes up one that was begun.
@@ -165,7 +169,7 @@ func (a *app) plan(paths []string, s *selection) (*plan.Plan, []*spec.File, erro
 }
 
 // conclude prints what came of a run and finds its exit code.
-func (a *app) conclude(f *runFlags, campaign *trial.Campaign, out reporter, err error) error {
+func (a *app) conclude(f *runFlags, baseline *against, campaign *trial.Campaign, out reporter, err error) error {
 	dir := campaign.Folder.Dir()
 	loaded, lerr := result.Load(dir)
 	if lerr != nil {
@@ -202,7 +206,7 @@ func (a *app) conclude(f *runFlags, campaign *trial.Campaign, out reporter, err 
 			reasons = append(reasons, fmt.Sprintf("%s %s: %s is broken: %s", l.Workload, l.Cell, l.Text, number(l.Value)))
 		}
 	}
-	code, reasons = a.judgeRun(f, loaded, code, reasons)
+	code, reasons = a.judgeRun(f, baseline, loaded, out, code, reasons)
 	report := ""
 	if f.noReport { // summary.json is a result, no report
 		if serr := result.WriteJSON(campaign.Folder.Path("summary.json"), verdict.Summarize(loaded)); serr != nil {
@@ -225,26 +229,40 @@ func (a *app) conclude(f *runFlags, campaign *trial.Campaign, out reporter, err 
 	return exit(code, nil)
 }
 
-// judgeRun holds a run against --baseline.
-func (a *app) judgeRun(f *runFlags, l *result.Loaded, code result.Exit, reasons []string) (result.Exit, []string) {
-	if f.baseline == "" || code == result.ExitInterrupted {
-		return code, reasons
+// against is what --baseline needs, read before the first trial: a wrong path
+// must not be found out at the end.
+type against struct {
+	limits verdict.Thresholds
+	base   *result.Loaded
+}
+
+func (f *runFlags) before() (*against, error) {
+	if f.baseline == "" {
+		return nil, nil
 	}
 	limits, err := thresholds("")
 	if err != nil {
-		return result.Worse(code, result.ExitUsage), append(reasons, err.Error())
+		return nil, err
 	}
-	base, err := comparand(l, f.baseline, baselines)
+	base, err := result.Load(f.baseline)
 	if err != nil {
-		return result.Worse(code, result.ExitBaseline), append(reasons, err.Error())
+		return nil, exit(result.ExitBaseline, fmt.Errorf("the baseline cannot be read: %w", err))
 	}
-	d := a.judge(l, base, verdict.Rules{Thresholds: limits})
-	if !f.json {
-		if err := writeDecision(a.stdout, d, false); err != nil {
-			return result.Worse(code, result.ExitFailed), append(reasons, err.Error())
-		}
+	return &against{limits, base}, nil
+}
+
+// judgeRun holds a run against --baseline.
+func (a *app) judgeRun(f *runFlags, v *against, l *result.Loaded, out reporter, code result.Exit, reasons []string) (result.Exit, []string) {
+	if v == nil || code == result.ExitInterrupted {
+		return code, reasons
 	}
-	return result.Worse(code, d.Exit), append(reasons, d.Reasons...)
+	d := a.judge(l, func(string) *result.Loaded { return v.base }, verdict.Rules{Thresholds: v.limits})
+	if f.json {
+		out.(*jsonReporter).send("decision", map[string]any{"decision": d})
+	} else if err := writeDecision(a.stdout, d, false); err != nil {
+		return result.Worse(code, result.ExitFailed), append(reasons, err.Error())
+	}
+	return result.Worse(code, d.Exit), append(reasons, fmt.Sprintf("against %s: %s", f.baseline, d.Outcome))
 }
 
 // tool is this program, as run.json names it.

@@ -53,38 +53,47 @@ A DIR stands for the run folders in it.`,
 	return c
 }
 
-// loadRuns reads run folders, and those in folders of runs.
+// loadRuns reads run folders, and those in folders of runs. One that was named
+// has to be good; one that was found in a folder may be damaged, which is told:
+// a night that died must not end the trend of all others.
 func (a *app) loadRuns(paths []string) ([]*result.Loaded, error) {
-	var dirs []string
+	var runs []*result.Loaded
 	for _, p := range paths {
-		if _, err := os.Stat(filepath.Join(p, "run.json")); err == nil {
-			dirs = append(dirs, p)
+		if isRun(p) {
+			l, err := a.loadRun(p)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, l)
 			continue
 		}
 		entries, err := os.ReadDir(p)
 		if err != nil {
 			return nil, fmt.Errorf("%s is no run folder: %w", p, err)
 		}
-		before := len(dirs)
+		before := len(runs)
 		for _, e := range entries { // sorted by name
 			dir := filepath.Join(p, e.Name())
-			if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil {
-				dirs = append(dirs, dir)
+			if !isRun(dir) {
+				continue
 			}
+			l, err := a.loadRun(dir)
+			if err != nil {
+				fmt.Fprintf(a.stderr, "warning: left out: %v\n", err)
+				continue
+			}
+			runs = append(runs, l)
 		}
-		if len(dirs) == before {
-			return nil, fmt.Errorf("%s is no run folder, and holds none", p)
+		if len(runs) == before {
+			return nil, fmt.Errorf("%s is no run folder, and holds none that can be read", p)
 		}
-	}
-	runs := make([]*result.Loaded, 0, len(dirs))
-	for _, dir := range dirs {
-		l, err := a.loadRun(dir)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, l)
 	}
 	return runs, nil
+}
+
+func isRun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "run.json"))
+	return err == nil
 }
 
 // writeTrend prints a line a night and series, changes marked.
