@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -8,9 +9,11 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -23,14 +26,20 @@ const (
 	guess    = 450 * time.Millisecond
 
 	rounds    = 4
-	tolerance = 0.03 // of the rise
+	tolerance = 0.03 // of the ratio
 )
 
 func main() {
 	rise := flag.Float64("rise", 25, "by how many percent the primary metric is to rise")
 	repeats := flag.Int("repeats", 6, "blocks of the pilot")
 	flag.Parse()
-	revision, err := slow(*rise/100, *repeats)
+	if *rise <= 0 || *repeats < 1 {
+		fmt.Fprintln(os.Stderr, "slowrevision: -rise and -repeats are above 0")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	revision, err := slow(ctx, *rise/100, *repeats)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "slowrevision:", err)
 		os.Exit(1)
@@ -38,46 +47,46 @@ func main() {
 	fmt.Println(revision)
 }
 
-func slow(rise float64, repeats int) (string, error) {
+func slow(ctx context.Context, rise float64, repeats int) (string, error) {
 	work, err := os.MkdirTemp("", "slowrevision")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(work)
 	tree := filepath.Join(work, "tree")
-	if _, err := run(".", "git", "worktree", "add", "--quiet", "--detach", tree, "HEAD"); err != nil {
+	if _, err := run(ctx, ".", "git", "worktree", "add", "--quiet", "--detach", tree, "HEAD"); err != nil {
 		return "", err
 	}
-	defer run(".", "git", "worktree", "remove", "--force", tree)
+	defer run(context.WithoutCancel(ctx), ".", "git", "worktree", "remove", "--force", tree)
 	clean, err := os.ReadFile(filepath.Join(tree, source))
 	if err != nil {
 		return "", err
 	}
 	base := filepath.Join(work, "benchrun-base")
-	if _, err := run(tree, "go", "build", "-o", base, "./cmd/benchrun"); err != nil {
+	if _, err := run(ctx, tree, "go", "build", "-o", base, "./cmd/benchrun"); err != nil {
 		return "", err
 	}
-	wait, err := size(work, tree, base, clean, rise, repeats)
+	wait, err := size(ctx, work, tree, base, clean, rise, repeats)
 	if err != nil {
 		return "", err
 	}
 	if err := plant(tree, clean, wait); err != nil {
 		return "", err
 	}
-	if _, err := run(tree, "git", "-c", "user.name=benchrun", "-c", "user.email=benchrun@localhost", "commit", "--quiet", "-am",
+	if _, err := run(ctx, tree, "git", "-c", "user.name=benchrun", "-c", "user.email=benchrun@localhost", "-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-am",
 		fmt.Sprintf("Slower on purpose: restore on the path downstream waits %s", wait)); err != nil {
 		return "", err
 	}
-	return run(tree, "git", "rev-parse", "HEAD")
+	return run(ctx, tree, "git", "rev-parse", "HEAD")
 }
 
 // size finds the wait that raises the metric by the share: it measures, corrects
 // by all that it has seen so far, and ends when the rise is right.
-func size(work, tree, base string, clean []byte, rise float64, repeats int) (time.Duration, error) {
+func size(ctx context.Context, work, tree, base string, clean []byte, rise float64, repeats int) (time.Duration, error) {
 	wait := guess
 	waited, risen := 0.0, 0.0 // seconds, over all rounds
 	for range rounds {
-		ratio, median, err := pilot(work, tree, base, clean, wait, repeats)
+		ratio, median, err := pilot(ctx, work, tree, base, clean, wait, repeats)
 		if err != nil {
 			return 0, err
 		}
@@ -110,15 +119,15 @@ func plant(tree string, clean []byte, wait time.Duration) error {
 
 // pilot measures what a wait does: the median ratio of the blocks, and the base
 // build's median in seconds.
-func pilot(work, tree, base string, clean []byte, wait time.Duration, repeats int) (ratio, median float64, err error) {
+func pilot(ctx context.Context, work, tree, base string, clean []byte, wait time.Duration, repeats int) (ratio, median float64, err error) {
 	if err := plant(tree, clean, wait); err != nil {
 		return 0, 0, err
 	}
 	slowed := filepath.Join(work, "benchrun-slowed")
-	if _, err := run(tree, "go", "build", "-o", slowed, "./cmd/benchrun"); err != nil {
+	if _, err := run(ctx, tree, "go", "build", "-o", slowed, "./cmd/benchrun"); err != nil {
 		return 0, 0, err
 	}
-	out, err := run(tree, base, "run", config, "--only", "cell:"+cell, "--build", "base="+base, "--build", "slowed="+slowed,
+	out, err := run(ctx, tree, base, "run", config, "--only", "cell:"+cell, "--build", "base="+base, "--build", "slowed="+slowed,
 		"--repeats", fmt.Sprint(repeats), "--quiet", "--no-report", "--out", filepath.Join(work, "runs"))
 	if err != nil {
 		return 0, 0, err
@@ -184,8 +193,8 @@ func middle(xs []float64) float64 {
 }
 
 // run runs a program and returns what it printed, without the last newline.
-func run(dir, name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
+func run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
