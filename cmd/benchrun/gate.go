@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"benchrun/harness/result"
@@ -49,6 +48,8 @@ results/baselines; runs of different times need a far larger change.
 
 --confirm N makes the first look a screen: what it alarms is run again, N more
 blocks of those cells only, and the verdict rests on old and new blocks together.
+There is one second look: a repeated call goes on with one that was cut off, and
+judges one that is complete without running anything.
 --self-test proves the gate on this machine: equal builds must pass, and a build
 with a delay of 20 % planted in its restore must be found.
 
@@ -162,56 +163,12 @@ func (a *app) decide(ctx context.Context, l *result.Loaded, f *gateFlags) (*verd
 	}
 	rules := verdict.Rules{Thresholds: limits, Offset: float64(f.offset)}
 	if f.confirm == 0 {
-		return a.judge(l, base, rules), nil
+		return a.asItStands(l, base, rules), nil
 	}
 	if base != nil {
 		return nil, errors.New("--confirm runs both sides again, so it needs a run with two builds (run --build base=... --build head=...)")
 	}
 	return a.confirm(ctx, l, rules, f)
-}
-
-// confirm looks twice: what the first look alarms on is run again, and the
-// verdict rests on old and new blocks together.
-func (a *app) confirm(ctx context.Context, l *result.Loaded, rules verdict.Rules, f *gateFlags) (*verdict.Decision, error) {
-	rules.Screen = true
-	first := a.judge(l, nil, rules)
-	// What is wrong beyond slowness is told at once: more blocks do not mend it.
-	if first.Exit != result.ExitOK && first.Exit != result.ExitRegression && first.Exit != result.ExitInconclusive {
-		return first, nil
-	}
-	if cells := withoutBuilds(first.Alarmed(), l); len(cells) > 0 {
-		rules.Alarmed = cells
-		more, err := a.again(ctx, l, cells, f)
-		if err != nil {
-			return nil, err
-		}
-		l = more
-	}
-	rules.Screen, rules.Confirmed = false, true
-	return a.judge(l, nil, rules), nil
-}
-
-// again runs more blocks of some cells of a run and reads it anew.
-func (a *app) again(ctx context.Context, l *result.Loaded, cells []result.Cell, f *gateFlags) (*result.Loaded, error) {
-	campaign, err := trial.Extend{Dir: l.Dir, Self: a.self, Cells: cells, Blocks: f.confirm, Force: f.force}.Begin()
-	if errors.Is(err, trial.ErrRefused) {
-		return nil, exit(result.ExitUsage, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer campaign.Folder.Close()
-	if !f.quiet {
-		var names []string
-		for _, c := range cells {
-			names = append(names, c.Workload+" "+c.Cell)
-		}
-		fmt.Fprintf(a.stderr, "to be confirmed with %s more: %s\n", count(f.confirm, "block"), strings.Join(names, "; "))
-	}
-	if err := a.carryOut(ctx, campaign, f.quiet); err != nil {
-		return nil, err
-	}
-	return a.loadRun(l.Dir)
 }
 
 // carryOut runs a campaign on the way to a decision, with progress on stderr,
@@ -236,23 +193,6 @@ func (a *app) carryOut(ctx context.Context, campaign *trial.Campaign, quiet bool
 		return exit(result.ExitBaseline, err)
 	}
 	return exit(result.ExitFailed, err)
-}
-
-// withoutBuilds makes cells of the names that a run with several builds to
-// judge gives them, each once.
-func withoutBuilds(cells []result.Cell, l *result.Loaded) []result.Cell {
-	var out []result.Cell
-	seen := map[[2]string]bool{}
-	for _, c := range cells {
-		for b := range l.Run.Builds {
-			c.Cell = strings.TrimSuffix(c.Cell, "@"+b)
-		}
-		if k := [2]string{c.Workload, c.Cell}; !seen[k] {
-			seen[k] = true
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // accept makes a run the baseline of its workloads and says what it replaces.

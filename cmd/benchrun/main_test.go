@@ -69,6 +69,14 @@ func fakeJudge() judge {
 		return verdictOf(verdict.Same, result.ExitOK)
 	case "alarmist":
 		return verdictOf(verdict.Slower, result.ExitRegression)
+	case "wary": // wants every cell to be run again
+		return func(head *result.Loaded, base func(string) *result.Loaded, rules verdict.Rules) *verdict.Decision {
+			d := verdict.Decide(head, base, rules)
+			for i := range d.Judged {
+				d.Judged[i].Alarm = rules.Screen
+			}
+			return d
+		}
 	}
 	return verdict.Decide
 }

@@ -56,7 +56,7 @@ func saveBaseline(dir string, l *Loaded, w Workload) error {
 	run.Plan.Cells = slices.DeleteFunc(slices.Clone(run.Plan.Cells), func(c Cell) bool { return c.Workload != w.Name })
 	run.Plan.Order = slices.DeleteFunc(slices.Clone(run.Plan.Order), func(s Slot) bool { return s.Workload != w.Name })
 	run.Plan.LeftOut = slices.DeleteFunc(slices.Clone(run.Plan.LeftOut), func(c LeftOut) bool { return c.Workload != w.Name })
-	run.Plan.Trials = len(run.Plan.Order)
+	run.Plan.Trials, run.Plan.SecondLook = len(run.Plan.Order), nil
 	var lines bytes.Buffer
 	for _, t := range l.Trials {
 		if t.Workload != w.Name {

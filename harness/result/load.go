@@ -166,6 +166,10 @@ func (l *Loaded) checkRun() {
 	if r.Plan.Trials != len(r.Plan.Order) {
 		l.warn("run.json: plan.trials is %d, but plan.order has %d", r.Plan.Trials, len(r.Plan.Order))
 	}
+	if s := r.Plan.SecondLook; s != nil && (s.From < 1 || s.From >= len(r.Plan.Order)) {
+		l.warn("run.json: the second look begins at trial %d of %d: there is none", s.From, len(r.Plan.Order))
+		r.Plan.SecondLook = nil
+	}
 	cells := map[[2]string]bool{}
 	for _, c := range r.Plan.Cells {
 		cells[[2]string{c.Workload, c.Cell}] = true

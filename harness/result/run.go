@@ -104,6 +104,8 @@ type Plan struct {
 	Order  []Slot `json:"order"`
 	// LeftOut lists the cells that the run's time had no room for.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
+	// SecondLook says which of the trials were added to confirm an alarm.
+	SecondLook *SecondLook `json:"second_look,omitempty"`
 }
 
 // LeftOut is a cell that is planned no more, with the reason.

@@ -54,10 +54,15 @@ var descriptions = map[string]string{
 	"Workload.Thresholds":   "absolute limits, by the cells that they are for",
 	"Workload.Inert":        "groups of cells that the options' own rules make alike",
 
-	"Plan.Cells":   "cells, in the order of the matrix",
-	"Plan.Trials":  "number of planned trials",
-	"Plan.Order":   "planned trials, in the order in which they run",
-	"Plan.LeftOut": "cells that did not fit into the budget of the run",
+	"Plan.Cells":      "cells, in the order of the matrix",
+	"Plan.Trials":     "number of planned trials",
+	"Plan.Order":      "planned trials, in the order in which they run",
+	"Plan.LeftOut":    "cells that did not fit into the budget of the run",
+	"Plan.SecondLook": "the trials at the end of the order that were added to confirm an alarm",
+
+	"SecondLook":        "Blocks that were added to a run after the first look at it had alarmed.",
+	"SecondLook.From":   "index of its first trial in the order",
+	"SecondLook.Blocks": "blocks that it adds to each of its cells",
 
 	"LeftOut.Workload": "name of the workload",
 	"LeftOut.Cell":     "id of the cell",

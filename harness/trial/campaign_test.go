@@ -153,6 +153,46 @@ func TestExtend(t *testing.T) {
 	}
 }
 
+// TestExtendGoesOn: a run has one second look, which is gone on with where it
+// was cut off.
+//
+// Fails if Extend refuses a run that misses trials of its second look alone, if
+// it adds blocks a second time, or if run.json does not say where the look begins.
+func TestExtendGoesOn(t *testing.T) {
+	c := begin(t, "0", "1")
+	if err := c.Execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Folder.Close()
+	x := Extend{Dir: c.Folder.Dir(), Cells: c.Run.Plan.Cells[:1], Blocks: 2}
+	for _, want := range []struct{ missing, lines int }{{4, 7}, {3, 10}, {0, 10}} {
+		e, err := x.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		played(e)
+		if len(e.Slots) != want.missing || e.Run.Plan.Trials != 10 {
+			t.Errorf("%d slots to run of %d planned, want %d of 10", len(e.Slots), e.Run.Plan.Trials, want.missing)
+		}
+		if want.missing == 4 {
+			e.Slots = e.Slots[:1]
+		}
+		err = e.Execute(t.Context())
+		e.Folder.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := result.Load(e.Folder.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if look := l.Run.Plan.SecondLook; len(l.Lines) != want.lines || look == nil || *look != (result.SecondLook{From: 6, Blocks: 2}) {
+			t.Errorf("%d lines, want %d; second look %+v", len(l.Lines), want.lines, look)
+		}
+		x.Blocks, x.Cells = 5, c.Run.Plan.Cells // of no account now
+	}
+}
+
 // Fails if a trial goes on although its timeline cannot be written.
 func TestFullDiskStopsTheTrial(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {

@@ -30,7 +30,8 @@ func (r Resume) Begin() (*Campaign, error) {
 }
 
 // Extend adds blocks to cells of a run that has been measured, so that a second
-// look rests on more than the first.
+// look rests on more than the first. A run has one second look: where it was
+// begun, Extend goes on with it, and Cells and Blocks are those it began with.
 type Extend struct {
 	Dir    string
 	Self   string // this executable
@@ -46,10 +47,16 @@ func (x Extend) Begin() (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(loaded.Missing) > 0 {
+	first, second := loaded.MissingByLook()
+	if len(first) > 0 {
 		c.Folder.Close()
-		return nil, fmt.Errorf("%w: %d planned trials are missing; go on with the run first: benchrun run --resume %s", ErrRefused, len(loaded.Missing), x.Dir)
+		return nil, fmt.Errorf("%w: %d planned trials are missing; go on with the run first: benchrun run --resume %s", ErrRefused, len(first), x.Dir)
 	}
+	if c.Run.Plan.SecondLook != nil {
+		c.Slots = second
+		return c, nil
+	}
+	c.Run.Plan.SecondLook = &result.SecondLook{From: len(c.Run.Plan.Order), Blocks: x.Blocks}
 	c.Slots = plan.More(c.Run, x.Cells, func(workload string) uint64 { return c.Files[workload].Run.Seed }, x.Blocks)
 	c.Run.Plan.Order = append(c.Run.Plan.Order, c.Slots...)
 	c.Run.Plan.Trials = len(c.Run.Plan.Order)
