@@ -52,8 +52,17 @@ func odd() map[string]picture {
 		"none side by side": &SideBySide{},
 		"timeline": &Timeline{From: 0, To: 4, Lanes: []Lane{{"v", [][]Span{{{0, 1, Deploying}, {1, 2, Initializing}, {2, 3, Draining}, {3, 4, Running}}}}}, Marks: []Mark{{1, "a", true}, {2, "b", false}},
 			Checkpoints: []Checkpoint{{1, 0, 1, Failed, "x"}, {2, 1, 2, Completed, ""}, {3, 2, 3, Pending, ""}}, Rates: []Rate{{0, 1}, {1, 2}}},
-		"bars":   &Bars{Series: []string{"a", "b", "c", "d"}, Groups: []Group{{Label: "g", Values: []*float64{num(1), num(2), num(3), num(4)}}}},
-		"points": &Points{Rows: []Row{{Label: "a", Values: []Value{{V: 1}}, Median: num(1), Low: num(0.5), High: num(2)}}},
+		"stacked": &Stacked{Title: "t", Unit: "s", Series: []string{"a", "b", "c", "d", "e"}, Rows: []Sum{
+			{Label: "x", Parts: []*float64{num(1), nil, num(0), num(2), num(0.5)}, Note: "n 5"}, {Label: "y", Why: "no master was lost"}}},
+		"no stack":      &Stacked{},
+		"hostile stack": &Stacked{Unit: "B", Series: []string{"<a>"}, Rows: []Sum{{Label: long, Parts: []*float64{num(-1), &nan, &inf, num(0), num(0), num(1e300), num(7)}}}},
+		"work": &Work{Title: "t", To: 10, Rows: []Progress{
+			{Label: "a", Steps: []WorkStep{{1, 0.3}, {3, 0.6}, {4, 0.1}, {8, 1}}, Outages: []Outage{{4, 5}}, Faults: []Mark{{T: 4, Text: "kill", Fault: true}, {T: 4.1, Text: "again", Fault: true}}, End: num(8)},
+			{Label: "b", Steps: []WorkStep{{2, 0.2}}, Faults: []Mark{{T: 9.9, Text: long}}, Ended: "failed"}, {Label: "c"}}},
+		"no work":      &Work{},
+		"hostile work": &Work{To: 1, Rows: []Progress{{Label: "<&>", Steps: []WorkStep{{nan, 1}, {0.5, inf}, {-1, 1}, {99, 1}}, Outages: []Outage{{nan, 1}, {2, 1}, {0, inf}}, Faults: []Mark{{T: nan}}, End: &inf}}},
+		"bars":         &Bars{Series: []string{"a", "b", "c", "d"}, Groups: []Group{{Label: "g", Values: []*float64{num(1), num(2), num(3), num(4)}}}},
+		"points":       &Points{Rows: []Row{{Label: "a", Values: []Value{{V: 1}}, Median: num(1), Low: num(0.5), High: num(2)}}},
 	}
 }
 

@@ -15,7 +15,7 @@ var (
 	bandInk  = color.NRGBA{0x00, 0x72, 0xb2, 0x2c}
 	faultInk = color.NRGBA{0xc4, 0x3e, 0x00, 0xff}
 	doneInk  = color.NRGBA{0x00, 0x7a, 0x5a, 0xff}
-	series   = []color.NRGBA{{0x00, 0x72, 0xb2, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0xcc, 0x79, 0xa7, 0xff}}
+	series   = []color.NRGBA{{0x00, 0x72, 0xb2, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0x56, 0xb4, 0xe9, 0xff}}
 	taskInks = [states]color.NRGBA{{0x9a, 0xa1, 0xab, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x8f, 0xc9, 0xee, 0xff}, {0x00, 0x72, 0xb2, 0xff}}
 )
 
@@ -52,7 +52,7 @@ var looks = map[string]look{
 	"dot": {fill: pointSolid}, "med": {fill: ink}, "rate": {stroke: ink, width: 1.5}, "under": {fill: bandInk},
 	"fault": {stroke: faultInk, width: 2}, "faulttext": {fill: faultInk, bold: true}, "mark": {stroke: ink, width: 1.2, dashes: []float64{3, 3}}, "marktext": {fill: ink},
 	"chslower": {stroke: faultInk, width: 1.6}, "chfaster": {stroke: goodInk, width: 1.6}, "slowertext": {fill: faultInk, bold: true}, "fastertext": {fill: goodInk, bold: true},
-	"ci": {fill: bandInk}, "pt": {fill: pointInk}, "s1": {fill: series[0]}, "s2": {fill: series[1]}, "s3": {fill: series[2]}, "s4": {fill: series[3]},
+	"ci": {fill: bandInk}, "pt": {fill: pointInk}, "s1": {fill: series[0]}, "s2": {fill: series[1]}, "s3": {fill: series[2]}, "s4": {fill: series[3]}, "s5": {fill: series[4]},
 	"t0": {fill: taskInks[0]}, "t1": {fill: taskInks[1]}, "t2": {fill: taskInks[2]}, "t3": {fill: taskInks[3]},
 	"ckok": {fill: pale(doneInk)}, "ckfail": {fill: pale(faultInk)}, "ckpending": {fill: pale(dim)}, "ckdone": {fill: doneInk}, "ckcross": {stroke: faultInk, width: 2},
 	"hd": {fill: paperInk}, "hl": {fill: ink}, "hds": {fill: paperInk, size: 11}, "hls": {fill: ink, size: 11},
