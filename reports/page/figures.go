@@ -124,6 +124,7 @@ func (w *workloadView) timelines(dir string) error {
 			stories[i] = newStory(t, events)
 		}
 	}
+	w.stories = stories
 	from, to := extent(slices.DeleteFunc(slices.Clone(stories), func(s *story) bool { return s == nil }))
 	charts := make([]*chart.Timeline, len(stories))
 	top, left := 0.0, 0.0
@@ -140,7 +141,9 @@ func (w *workloadView) timelines(dir string) error {
 			left = max(left, c.NameWidth())
 		}
 	}
-	w.sideBySide(stories, charts, from, to)
+	if w.spec.Mode != "batch" { // there it is the work that tells
+		w.sideBySide(stories, charts, from, to)
+	}
 	for i, c := range charts {
 		if c == nil {
 			continue

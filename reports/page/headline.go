@@ -41,7 +41,9 @@ func (w *workloadView) headline() {
 	if safe := "time_to_first_checkpoint_s"; w.spec.Primary != safe && w.has(safe) {
 		w.compareBest(reference, safe) // how long until safe again comes first, whatever is judged
 	}
-	w.compareBest(reference, w.spec.Primary)
+	if !w.batchHeadline() {
+		w.compareBest(reference, w.spec.Primary)
+	}
 	w.laterSentences()
 	w.drainedSentence()
 	w.outputSentence(ok, all)

@@ -13,6 +13,9 @@ import (
 // results makes the table of times.
 func (w *workloadView) results() {
 	metrics := slices.Clone(together)
+	if w.spec.Mode == "batch" {
+		metrics = w.everywhere(together)
+	}
 	for _, m := range []string{"time_to_first_output_s", "time_to_caught_up_s"} {
 		if len(w.everywhere([]string{m})) > 0 {
 			metrics = append(metrics, m)
@@ -98,7 +101,11 @@ func unitWord(unit string) string {
 }
 
 func (w *workloadView) reference() string {
-	return label(verdict.Reference(w.run, w.Name))
+	name := verdict.Reference(w.run, w.Name)
+	if i := slices.IndexFunc(w.columns, func(c verdict.Column) bool { return c.Cell == name }); i >= 0 && w.columns[i].Name == name {
+		return w.labels[i]
+	}
+	return label(name)
 }
 
 // ratioTitle heads the column of ratios.

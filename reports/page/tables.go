@@ -46,20 +46,6 @@ func (w *workloadView) flow() {
 	w.medians(w.Flow, metrics)
 }
 
-// batchMetrics tell what the loss of a master or of data cost a batch job.
-var batchMetrics = []string{
-	"makespan_s", "control_recovery_s", "recovery_elect_s", "recovery_replay_s", "recovery_wait_s", "recovery_schedule_s", "time_to_parity_s", "reexecuted_fraction", "avoidable_reexecuted_fraction",
-	"durability_gap_tasks", "wasted_bytes", "leftover_bytes", "event_log_bytes", "recording_overhead",
-}
-
-// batch makes the table of batch jobs.
-func (w *workloadView) batch() {
-	if metrics := w.everywhere(batchMetrics); len(metrics) > 0 {
-		w.Batch = &table{ID: w.ID + "-batch", Caption: "Batch: what the recovery took and what was done again, medians; times in seconds"}
-		w.medians(w.Batch, metrics)
-	}
-}
-
 // present are those of some metrics that a fault has samples of, with its
 // prefix.
 func (w *workloadView) present(prefix string, metrics []string) []string {

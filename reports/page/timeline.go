@@ -340,6 +340,7 @@ type story struct {
 	tracks *tracks
 	end    float64 // the last moment worth showing, in seconds from t0
 	lead   float64 // how much of the time before is there
+	whole  bool    // it is of interest: a batch job
 }
 
 // newStory finds the times of a trial.
@@ -366,7 +367,8 @@ func newStory(t *result.Trial, events []result.Event) *story {
 			}
 		}
 	}
-	if s.end == 0 {
+	_, s.whole = t.Metrics["makespan_s"]
+	if s.end == 0 || s.whole {
 		s.end = last // nothing was reached: all of it
 	}
 	s.end = min(s.end, max(last, 0.001))
@@ -378,6 +380,8 @@ var milestones = []struct{ metric, text string }{
 	{"time_to_running_s", "running"},
 	{"time_to_drained_s", "drained"},
 	{"time_to_first_checkpoint_s", "first checkpoint"},
+	{"control_recovery_s", "a task runs"},
+	{"time_to_parity_s", "parity"},
 }
 
 // marks are the faults of a trial and what was reached after each. Moments
@@ -452,11 +456,16 @@ func (s *story) chart(title string, from, to float64) *chart.Timeline {
 // extent is the stretch of time that all stories of a workload are shown over.
 func extent(stories []*story) (from, to float64) {
 	lead := 0.0
+	whole := false
 	for _, s := range stories {
 		to, lead = max(to, s.end), max(lead, s.lead)
+		whole = whole || s.whole
 	}
 	if to <= 0 {
 		to = 1
+	}
+	if whole {
+		return -lead, to * 1.02
 	}
 	return -min(lead, max(0.12*to, 0.05)), to * 1.05
 }

@@ -51,32 +51,35 @@ type workloadView struct {
 	faults  []faultView
 	labels  []string            // of columns
 	hosts   map[string]hostLoad // by trial
+	stories []*story            // of the typical trials, by column
 
-	Name, ID    string
-	Heading     string
-	Description string
-	Headline    []string
-	Warnings    []string
-	Overviews   []figure // medians, a fault
-	Results     *table
-	Forests     []figure // ratios to the base build, to the reference cell
-	Verdicts    *table
-	Noise       string
-	Heats       []figure // the matrix, if it has two axes
-	Controls    *table
-	Conclude    []string
-	Refrain     []string
-	Compared    []figure // one trial a cell, side by side
-	Plots       []figure // every sample, the first fault's
-	Later       []figure // every sample, later faults'
-	Timelines   []figure
-	Phases      *table
-	Flow        *table
-	Batch       *table
-	Correctness *table
-	Limits      *table
-	Trials      *table
-	Commands    []fact
+	Name, ID     string
+	Heading      string
+	Description  string
+	Headline     []string
+	Warnings     []string
+	Overviews    []figure // medians, a fault
+	Results      *table
+	Forests      []figure // ratios to the base build, to the reference cell
+	Verdicts     *table
+	Noise        string
+	Heats        []figure // the matrix, if it has two axes
+	Controls     *table
+	Conclude     []string
+	Refrain      []string
+	Compared     []figure // one trial a cell, side by side
+	Plots        []figure // every sample, the first fault's
+	Later        []figure // every sample, later faults'
+	Timelines    []figure
+	Phases       *table
+	Flow         *table
+	BatchFigures []figure
+	Batch        *table
+	RecoveryCost *table
+	Correctness  *table
+	Limits       *table
+	Trials       *table
+	Commands     []fact
 }
 
 // Open tells whether the timelines of all tasks are few enough to be shown
@@ -178,7 +181,7 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 		}
 	}
 	v.provenance(l)
-	for _, m := range result.Metrics() {
+	for _, m := range slices.Concat(result.Metrics(), result.DerivedMetrics()) {
 		better := map[result.Better]string{result.Lower: "lower is better", result.Higher: "higher is better", result.Neutral: "neither is better"}[m.Better]
 		v.Glossary = append(v.Glossary, glossaryEntry{m.Name, m.Unit, better, m.Help})
 	}
@@ -191,7 +194,7 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 func (v *view) plots() []plotFile {
 	var out []plotFile
 	for _, w := range v.Workloads {
-		for _, f := range slices.Concat(w.Overviews, w.Forests, w.Heats, w.Plots, w.Later, w.Compared, w.Timelines) {
+		for _, f := range slices.Concat(w.Overviews, w.Forests, w.Heats, w.Plots, w.Later, w.Compared, w.Timelines, w.BatchFigures) {
 			out = append(out, plotFile{f.File, f.picture})
 		}
 	}
@@ -200,6 +203,7 @@ func (v *view) plots() []plotFile {
 
 func (w *workloadView) fill(l *result.Loaded) error {
 	w.findFaults()
+	w.batchLabels()
 	w.overviews()
 	w.results()
 	w.comparisons()

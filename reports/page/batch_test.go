@@ -1,0 +1,239 @@
+package page
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"benchrun/harness/result"
+	"benchrun/reports/chart"
+)
+
+// batchLab writes runs of a batch job of three stages of eight tasks, with job
+// recovery on and off, with a kill of the master at some places and without.
+type batchLab struct {
+	blocks int
+	gap    int // tasks that the log misses
+	fail   bool
+}
+
+func (b batchLab) write(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, sub := range []string{"events", "logs"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := result.Run{
+		Schema: 1, Run: "20260304T050607Z-master-loss-0a1b2c3d", State: result.Complete, Tool: result.Tool{Version: "1.0.0", Revision: "abc123", Go: "go1.26"},
+		Builds: map[string]result.Build{"this": {Path: "/opt/this", SHA256: fmt.Sprintf("%064x", 1)}}, Command: []string{"benchrun", "run", "configs/batch/master-loss.toml"}, Overrides: []string{}, Seed: 42,
+		Workloads: []result.Workload{{Name: "master-loss", Description: "A batch job loses its master", Primary: "makespan_s", File: "configs/batch/master-loss.toml", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(workloadText))), Text: workloadText, Mode: "batch", ScenarioAxes: []string{"progress", "repeat"}}},
+		Machine:   result.Machine{Hostname: "lab", OS: "linux", Arch: "amd64", CPUModel: "Some CPU @ 3 GHz", Cores: 2, MemoryBytes: 16 << 30, Kernel: "6.1"},
+		Targets:   map[string]string{"process": "1"}, Started: began,
+	}
+	var lines strings.Builder
+	r := rand.New(rand.NewPCG(1, 2))
+	order := 0
+	for _, progress := range []float64{0.25, 0.5, 0.75, 0} {
+		for _, j := range []bool{false, true} {
+			repeat := 1.0
+			place := progress
+			if progress == 0 {
+				repeat, place = 0, 0.25
+			}
+			cell := fmt.Sprintf("J=%t,progress=%v,repeat=%v", j, place, repeat)
+			flags := map[string]any{"J": j, "progress": place, "repeat": repeat}
+			run.Plan.Cells = append(run.Plan.Cells, result.Cell{Workload: "master-loss", Cell: cell, Flags: flags})
+			for block := range b.blocks {
+				order++
+				run.Plan.Order = append(run.Plan.Order, result.Slot{Workload: "master-loss", Cell: cell, Build: "this", Block: block})
+				x := result.Trial{Trial: fmt.Sprintf("t%03d", order), Workload: "master-loss", Cell: cell, Flags: flags, Build: "this", Block: block, Order: order, Target: "process",
+					Outcome: result.OK, Started: began.Add(time.Duration(order) * 20 * time.Second), WallS: 15, Options: map[string]any{"execution.batch.job-recovery.enabled": j}, Metrics: map[string]float64{},
+					Correctness: &result.Correctness{Expected: 800, Received: 800, Digest: "d", ExpectedDigest: "d"}}
+				var log strings.Builder
+				for _, e := range b.trial(r, &x, j, progress) {
+					log.WriteString(line(t, e))
+				}
+				if b.fail && j && progress == 0.5 {
+					x.Outcome, x.Reason, x.Phase, x.Metrics, x.Faults = result.Timeout, "after 60s still missing: running", "step-3", nil, nil
+				}
+				lines.WriteString(line(t, x))
+				if err := os.WriteFile(filepath.Join(dir, "events", x.Trial+".jsonl"), []byte(log.String()), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	run.Plan.Trials = len(run.Plan.Order)
+	if err := result.WriteJSON(filepath.Join(dir, "run.json"), run); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "trials.jsonl"), []byte(lines.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// trial plays one: waves of four tasks of about a second; down for 0.6 s.
+func (b batchLab) trial(r *rand.Rand, x *result.Trial, j bool, progress float64) (events []result.Event) {
+	const stages, tasks, slots = 3, 8, 4
+	at := 0.05
+	event := func(kind, vertex string, subtask, attempt int, state string, records int64) {
+		e := result.Event{TUs: int64(at * 1e6), Kind: kind, Vertex: vertex, Subtask: subtask, Attempt: attempt, State: state, Checkpoint: -1, Bytes: -1, Records: records, LagUs: -1}
+		if kind == "fault" {
+			e.Detail, e.State = "kill", "kill-jobmanager"
+		}
+		events = append(events, e)
+	}
+	job := func(kind, state string) { event(kind, "", -1, -1, state, -1) }
+	job("job-state", "RUNNING")
+	begin := at
+	vertices := []string{"numbers", "sum", "out"}
+	done, attempt := map[int]bool{}, 0
+	var finished []int
+	killed := progress == 0
+	for len(done) < stages*tasks {
+		var wave []int
+		for n := 0; n < stages*tasks && len(wave) < slots; n++ {
+			if !done[n] && (len(wave) == 0 || wave[0]/tasks == n/tasks) {
+				wave = append(wave, n)
+			}
+		}
+		for _, n := range wave {
+			event("task-state", vertices[n/tasks], n%tasks, attempt, "DEPLOYING", -1)
+			event("task-state", vertices[n/tasks], n%tasks, attempt, "RUNNING", -1)
+		}
+		took := 0.9 + 0.1*r.Float64()
+		if !killed && float64(len(done)) >= progress*stages*tasks {
+			killed = true
+			at += took / 3
+			job("fault", "")
+			t0 := at
+			at += 0.6
+			job("master-elected", "")
+			m := map[string]float64{"detect_s": 0.1, "recovery_elect_s": 0.5, "recovery_schedule_s": 0.02, "control_recovery_s": 0.62, "time_to_parity_s": 0.62,
+				"reexecuted_fraction": 0, "avoidable_reexecuted_fraction": 0, "durability_gap_tasks": 0}
+			path := result.RecoveryFull
+			kept := 0
+			if j {
+				path = result.RecoveryEventLog
+				m["recovery_replay_s"], m["recovery_wait_s"], m["control_recovery_s"] = 0.03, 0.15, 0.8
+				kept = len(finished) - b.gap
+				at += 0.18
+			}
+			share := 1 - float64(kept)/float64(len(finished))
+			m["reexecuted_fraction"], m["avoidable_reexecuted_fraction"], m["durability_gap_tasks"] = share, share, float64(len(finished)-kept)
+			for _, n := range finished[kept:] {
+				delete(done, n)
+			}
+			finished = finished[:kept]
+			x.Faults = []result.Fault{{Name: "kill", Kind: "kill-jobmanager", T0Us: int64(t0 * 1e6), Metrics: m, RecoveryPath: path}}
+			for k, v := range m {
+				x.Metrics[k] = v
+			}
+			x.RecoveryPath = path
+			attempt++
+			continue
+		}
+		at += took
+		for _, n := range wave {
+			event("task-state", vertices[n/tasks], n%tasks, attempt, "FINISHED", 100)
+			done[n] = true
+			finished = append(finished, n)
+		}
+	}
+	job("job-state", "FINISHED")
+	x.Metrics["makespan_s"] = at - begin
+	x.Metrics["wasted_bytes"], x.Metrics["leftover_bytes"] = 0, 0
+	if j {
+		x.Metrics["event_log_bytes"], x.Metrics["recording_overhead"] = 4000, 0.0012
+	}
+	return events
+}
+
+// The page of a batch job shows the curves, the phases, what was done again, the
+// overhead and what recovery saved; cells are named by what happens in them.
+//
+// Fails if any of the figures is not drawn, or a control is called by a place at
+// which nothing happens in it.
+func TestBatchPage(t *testing.T) {
+	dir := batchLab{blocks: 8, gap: 1}.write(t)
+	if err := Render(dir); err != nil {
+		t.Fatal(err)
+	}
+	check(t, dir)
+	page := read(t, dir, "report.html")
+	for _, want := range []string{
+		"What was lost, and what recovery took", "How far the job got", "From the loss of the master to the first task of the next", "Work done again", "What job recovery costs where nothing happens",
+		"output still there: avoidable", "noise floor", "recovery efficiency", "J, no fault", "no option, progress 0.75", "event-log", "full", "with job recovery (J, progress 0.75)",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for _, not := range []string{"no fault, progress", "NaN", "first checkpoint is the"} {
+		if strings.Contains(page, not) {
+			t.Errorf("the page says %q", not)
+		}
+	}
+	for _, name := range []string{"work", "phases-of-control", "done-again", "overhead"} {
+		if _, err := os.Stat(filepath.Join(dir, "plots", "master-loss-"+name+".png")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Work is taken off at the fault, not when it is done again; in the end all of it
+// is there.
+func TestUsefulWork(t *testing.T) {
+	x := result.Trial{Outcome: result.OK, Metrics: map[string]float64{}}
+	events := batchLab{}.trial(rand.New(rand.NewPCG(1, 2)), &x, false, 0.5)
+	p, to := progress(newStory(&x, events))
+	if len(p.Faults) != 1 || len(p.Outages) != 1 || p.End == nil || *p.End > to {
+		t.Fatalf("%+v until %v", p, to)
+	}
+	low := 1.0
+	for _, s := range p.Steps {
+		if s.T == p.Faults[0].T {
+			low = s.Share
+		}
+		if s.Share < 0 || s.Share > 1 {
+			t.Errorf("share %v", s)
+		}
+	}
+	if low != 0 {
+		t.Errorf("after the fault %v of the work is left, without job recovery", low)
+	}
+	if last := p.Steps[len(p.Steps)-1]; last.Share != 1 {
+		t.Errorf("in the end %v", last)
+	}
+	if d := p.Outages[0]; d.From != p.Faults[0].T || math.Abs(d.To-d.From-0.62) > 1e-9 {
+		t.Errorf("outage %+v", d)
+	}
+	if s := steps(nil); len(s) != 0 {
+		t.Errorf("no work: %v", s)
+	}
+	if s := steps([]*finish{{at: 1, gone: 2, records: 5}}); len(s) != 2 || s[0] != (chart.WorkStep{T: 1, Share: 1}) || s[1].Share != 0 {
+		t.Errorf("all lost: %v", s)
+	}
+}
+
+// Trials that did not end well have a curve and no times.
+func TestFailedBatchTrials(t *testing.T) {
+	dir := batchLab{blocks: 2, fail: true}.write(t)
+	if err := Render(dir); err != nil {
+		t.Fatal(err)
+	}
+	check(t, dir)
+	page := read(t, dir, "report.html")
+	if !strings.Contains(page, "still missing: running") || !strings.Contains(page, "timeout") {
+		t.Error("failures are not told")
+	}
+}
