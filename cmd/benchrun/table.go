@@ -10,6 +10,7 @@ import (
 
 	"benchrun/harness/result"
 	"benchrun/runtime/options"
+	"benchrun/workloads/spec"
 )
 
 // columns are the metrics of the table at the end of a run. RUNNING means
@@ -20,13 +21,24 @@ var columns = []struct{ metric, title string }{
 	{"time_to_drained_s", "drained"},
 }
 
+// batchColumns are those of batch jobs.
+var batchColumns = []struct{ metric, title string }{
+	{"makespan_s", "makespan"},
+	{"control_recovery_s", "control recovery"},
+	{"time_to_parity_s", "parity"},
+	{"avoidable_reexecuted_fraction", "avoidably redone"},
+}
+
 // writeTables prints one table a workload: the medians of each cell.
 func writeTables(out io.Writer, l *result.Loaded) {
 	for _, w := range l.Run.Workloads {
 		fmt.Fprintf(out, "%s: medians of the trials that are ok, warm-ups left out\n", w.Name)
 		t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 		titles := columns
-		if !slices.ContainsFunc(columns, func(c struct{ metric, title string }) bool { return c.metric == w.Primary }) {
+		if w.Mode == spec.Batch {
+			titles = batchColumns
+		}
+		if !slices.ContainsFunc(titles, func(c struct{ metric, title string }) bool { return c.metric == w.Primary }) {
 			titles = append(slices.Clone(titles), struct{ metric, title string }{w.Primary, w.Primary})
 		}
 		fmt.Fprint(t, "cell\tok")

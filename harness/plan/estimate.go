@@ -61,6 +61,9 @@ func TrialTime(w *spec.Workload) time.Duration { return trialTime(w) }
 
 // trialTime walks the scenario.
 func trialTime(w *spec.Workload) time.Duration {
+	if w.Mode == spec.Batch {
+		return batchTime(w)
+	}
 	interval := options.CheckpointInterval.Get(w.Options)
 	total := startCost
 	inflight := int64(0)
@@ -131,8 +134,12 @@ func bounded(w *spec.Workload) time.Duration {
 	return longest
 }
 
-// trialDisk is the peak of a trial's checkpoints and spill.
+// trialDisk is the peak of a trial's checkpoints and spill, or of the partitions
+// of a batch job.
 func trialDisk(w *spec.Workload) int64 {
+	if w.Mode == spec.Batch {
+		return batchBytes(w)
+	}
 	inflight, state := int64(0), int64(0)
 	for _, s := range w.Steps {
 		if s.Wait != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"benchrun/runtime/options"
+	"benchrun/workloads/spec"
 )
 
 // Report is a plan as a document.
@@ -88,7 +89,7 @@ func (p *Plan) Report() Report {
 			}
 			w.Cells = append(w.Cells, CellReport{Cell: c.Cell, Flags: c.Flags, Trials: len(p.Builds) * (f.Run.Warmup + f.Run.Repeats), Control: controls[c.Cell]})
 			job, err := f.Resolve(c.Cell)
-			if err != nil {
+			if err != nil || job.Mode == spec.Batch { // nothing of it is in flight
 				continue
 			}
 			edges, total := job.Capacity()

@@ -204,6 +204,11 @@ func (e *execution) step(ctx context.Context, s spec.Step) error {
 
 // end lets the job finish and takes its output.
 func (e *execution) end(ctx context.Context) error {
+	if e.obs.batch != nil {
+		if err := e.firstTask(ctx); err != nil {
+			return err
+		}
+	}
 	if err := e.readBack(); err != nil {
 		return err
 	}
@@ -215,6 +220,26 @@ func (e *execution) end(ctx context.Context) error {
 	e.out = out
 	e.last = e.job.Status()
 	return nil
+}
+
+// firstTask waits until a task of a batch job runs, for it is the tasks that tell
+// which options they use. Nothing else makes this scenario wait for one.
+func (e *execution) firstTask(ctx context.Context) error {
+	for {
+		e.catchUp()
+		if e.obs.batch.any {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ended(ctx, e.Workload)
+		}
+		select {
+		case <-e.job.Done():
+			return nil // Finish tells why
+		default:
+		}
+		e.sleep(time.Now().Add(spec.DefaultWaitTimeout))
+	}
 }
 
 // place draws where in a range of progress a wait ends.

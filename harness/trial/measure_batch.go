@@ -54,16 +54,21 @@ func (m *batchMeasurement) measure() {
 			m.put("time_to_parity_s", t)
 		}
 	}
-	m.again()
+	if _, detected := m.metrics["detect_s"]; detected || !m.cut() {
+		m.again()
+	}
 }
 
-// noticed is when the master knows of a fault other than its own death, the
-// fault itself if it never does.
+// cut tells whether another fault ended the window.
+func (m *batchMeasurement) cut() bool { return m.end <= m.work.last }
+
+// noticed is when the master knows of a fault other than its own death. If it
+// never does, nothing hangs on what was lost; if it had no time to, nobody knows.
 func (m *batchMeasurement) noticed() (time.Duration, bool) {
 	if d, ok := m.metrics["detect_s"]; ok {
 		return m.window.T0 + time.Duration(d*float64(time.Second)), true
 	}
-	return m.window.T0, true
+	return m.window.T0, !m.cut()
 }
 
 // first finds an event of the window, from a moment on.

@@ -7,6 +7,7 @@ import (
 // batchObserver follows a batch job: its tasks come and go in waves, so what
 // counts is not that all of them run but that one does.
 type batchObserver struct {
+	any      bool // a task has run
 	killed   bool // the last fault killed the master
 	noticed  bool // somebody knows of the last fault: for a killed master, the next one leads
 	ran      bool // a task ran since then
@@ -37,6 +38,7 @@ func (b *batchObserver) add(e timeline.Event) {
 		case "DEPLOYING":
 			delete(b.finished, k)
 		case "RUNNING":
+			b.any = true
 			b.ran = b.ran || b.noticed
 		case "FINISHED":
 			b.ended = b.ended || b.noticed

@@ -115,11 +115,19 @@ func describe(p *plan.Plan, f *spec.File) (result.Workload, error) {
 	out := result.Workload{
 		Name: f.Name, Description: f.Description, Tags: f.Tags, Primary: f.Run.Primary, File: f.Path, Dir: f.Dir, SHA256: f.SHA256(), Text: string(f.Text), Inert: p.Alike(f),
 	}
-	w, err := f.Resolve(f.Cells()[0].ID)
-	if err != nil {
-		return out, err
+	for i, c := range f.Cells() {
+		w, err := f.Resolve(c.ID)
+		if err != nil {
+			return out, err
+		}
+		mine := w.Expected()
+		if i == 0 {
+			out.Expected = mine
+			continue
+		}
+		// A cell whose scenario leaves the fault out has no metrics of it.
+		out.Expected = slices.DeleteFunc(out.Expected, func(m string) bool { return !slices.Contains(mine, m) })
 	}
-	out.Expected = w.Expected()
 	if f.Mode != spec.Streaming {
 		out.Mode = f.Mode
 	}

@@ -29,6 +29,10 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 	if err != nil {
 		return nil, err
 	}
+	expected, err := Consumption(r.Workload)
+	if err != nil {
+		return nil, err
+	}
 	var c cluster.Running
 	if cfg.Batch {
 		c, err = cluster.StartBatch(cfg)
@@ -38,7 +42,25 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 	if err != nil {
 		return nil, err
 	}
-	return Play(r.Workload, c, log)
+	return Play(r.Workload, c, log, expected), nil
+}
+
+// Consumption is what the progress of a batch job is measured against. To know it
+// takes a look at the files that the job reads, so it is found out before the job
+// starts and takes nothing from it.
+func Consumption(w *spec.Workload) (map[string]int64, error) {
+	if w.Mode != spec.Batch {
+		return nil, nil
+	}
+	files, err := catalog.Files(w)
+	if err != nil {
+		return nil, err
+	}
+	expected, err := expect.Consumption(w, files)
+	if err != nil {
+		return nil, fmt.Errorf("what the job is to consume: %w", err)
+	}
+	return expected, nil
 }
 
 // Config describes the cluster that a request asks for, of whatever processes
@@ -61,19 +83,9 @@ func Config(r target.Request, log *timeline.Log) (cluster.Config, error) {
 }
 
 // Play makes the harness's job of a running cluster, of whatever processes it
-// is made.
-func Play(w *spec.Workload, c cluster.Running, log *timeline.Log) (target.Job, error) {
-	j := &job{w: w, c: c, log: log}
-	if w.Mode == spec.Batch {
-		files, err := catalog.Files(w)
-		if err == nil {
-			j.expected, err = expect.Consumption(w, files)
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("what the job is to consume: %w", err), c.Close())
-		}
-	}
-	return j, nil
+// is made; expected is its Consumption.
+func Play(w *spec.Workload, c cluster.Running, log *timeline.Log, expected map[string]int64) target.Job {
+	return &job{w: w, c: c, log: log, expected: expected}
 }
 
 // job is one job on its own cluster.

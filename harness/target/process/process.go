@@ -35,11 +35,15 @@ func (p processes) Start(ctx context.Context, r target.Request, log *timeline.Lo
 	if err != nil {
 		return nil, err
 	}
+	expected, err := embedded.Consumption(r.Workload)
+	if err != nil {
+		return nil, err
+	}
 	c, err := cluster.StartProcesses(ctx, cfg, p.exe, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	return embedded.Play(r.Workload, c, log)
+	return embedded.Play(r.Workload, c, log, expected), nil
 }
 
 // Main is a process of a cluster; it returns the exit status.
