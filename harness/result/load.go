@@ -186,6 +186,9 @@ func (l *Loaded) checkRun() {
 		}
 		twice[s] = true
 	}
+	for _, text := range l.LeftOutLimits() {
+		l.warn("%s", text)
+	}
 	for _, w := range r.Workloads {
 		if (w.Text != "" || w.SHA256 != "") && !w.intact() {
 			l.Edited = append(l.Edited, w.Name)

@@ -297,6 +297,36 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitsOfEachBuild: a limit that one build breaks is broken, and cells that
+// the budget left out are told, not missed.
+//
+// Fails if the builds' samples are pooled (the median of both keeps the limit), or
+// if Limits asks for a cell of Plan.LeftOut.
+func TestLimitsOfEachBuild(t *testing.T) {
+	run := newRun()
+	run.Builds, run.BaseBuild = map[string]Build{"head": {}, "main": {}}, "main"
+	run.Plan.Cells = []Cell{{Workload: "w", Cell: "D=true"}, {Workload: "w", Cell: "D=false"}}
+	run.Plan.LeftOut = []LeftOut{{Workload: "w", Cell: "D=false", Reason: "no room"}}
+	run.Workloads = []Workload{{Name: "w", Thresholds: map[string][]string{"*": {"median(detect_s) < 1 s"}, "D=false": {"max(detect_s) < 2 s"}}}}
+	l := &Loaded{Run: *run}
+	for block := range 3 {
+		for build, v := range map[string]float64{"main": 0.5, "head": 1.2} {
+			s := Slot{Workload: "w", Cell: "D=true", Build: build, Block: block}
+			l.Trials = append(l.Trials, *line("x", s, OK, map[string]float64{"detect_s": v}))
+		}
+	}
+	limits, err := l.Limits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(limits) != 2 || limits[0].Cell != "D=true@main" || limits[0].Broken || limits[0].N != 3 || limits[1].Cell != "D=true@head" || !limits[1].Broken || limits[1].N != 3 {
+		t.Errorf("%+v", limits)
+	}
+	if got := l.LeftOutLimits(); !reflect.DeepEqual(got, []string{"w D=false was left out (no room), and so were its limits: max(detect_s) < 2 s; median(detect_s) < 1 s"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestLookupMetric(t *testing.T) {
 	if m, ok := LookupMetric("kill#2.time_to_running_s"); !ok || m.Name != "time_to_running_s" {
 		t.Errorf("%+v %t", m, ok)

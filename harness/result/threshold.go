@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -9,10 +10,10 @@ import (
 	"strings"
 )
 
-// Limit is one absolute limit of a workload, held against one cell.
+// Limit is one absolute limit of a workload, held against one cell of one build.
 type Limit struct {
 	Workload string
-	Cell     string
+	Cell     string  // cell@build if the run has several builds
 	Text     string  // as in the file
 	Value    float64 // of the statistic; NaN without data
 	N        int     // samples
@@ -27,8 +28,10 @@ var limitUnits = map[string]float64{
 	"records": 1, "records/s": 1, "/s": 1,
 }
 
-// Limits holds the thresholds of a run against its samples. A limit whose
-// cells have no data has N = 0 and is neither kept nor broken.
+// Limits holds the thresholds of a run against its samples, those of each build
+// by themselves: one build's must not hide another's. A limit whose cells have
+// no data has N = 0 and is neither kept nor broken. A cell that the run's budget
+// left out is not asked for; LeftOutLimits tells what is not held for that.
 func (l *Loaded) Limits() ([]Limit, error) {
 	var out []Limit
 	for _, w := range l.Run.Workloads {
@@ -44,12 +47,17 @@ func (l *Loaded) Limits() ([]Limit, error) {
 					continue
 				}
 				matched = true
+				if l.Run.Plan.leftOut(c) {
+					continue
+				}
 				for _, text := range w.Thresholds[selector] {
-					limit, err := l.limit(w.Name, c.Cell, text)
-					if err != nil {
-						return nil, fmt.Errorf("thresholds of %s: %w", w.Name, err)
+					for _, build := range l.builds() {
+						limit, err := l.limit(w.Name, c.Cell, build, text)
+						if err != nil {
+							return nil, fmt.Errorf("thresholds of %s: %w", w.Name, err)
+						}
+						out = append(out, limit)
 					}
-					out = append(out, limit)
 				}
 			}
 			if !matched && l.Run.Settings.Only == "" {
@@ -60,6 +68,47 @@ func (l *Loaded) Limits() ([]Limit, error) {
 		}
 	}
 	return out, nil
+}
+
+// LeftOutLimits says in words which limits are not held because the run's time
+// had no room for their cells.
+func (l *Loaded) LeftOutLimits() []string {
+	var out []string
+	for _, w := range l.Run.Workloads {
+		for _, c := range l.Run.Plan.LeftOut {
+			if c.Workload != w.Name {
+				continue
+			}
+			var texts []string
+			for selector, limits := range w.Thresholds {
+				if Selects(selector, c.Cell) {
+					texts = append(texts, limits...)
+				}
+			}
+			if len(texts) > 0 {
+				slices.Sort(texts)
+				out = append(out, fmt.Sprintf("%s %s was left out (%s), and so were its limits: %s", w.Name, c.Cell, c.Reason, strings.Join(texts, "; ")))
+			}
+		}
+	}
+	return out
+}
+
+func (p *Plan) leftOut(c Cell) bool {
+	return slices.ContainsFunc(p.LeftOut, func(o LeftOut) bool { return o.Workload == c.Workload && o.Cell == c.Cell })
+}
+
+// builds lists the builds of the run, the base build first; with fewer than two
+// the name does not matter, and is empty.
+func (l *Loaded) builds() []string {
+	if len(l.Run.Builds) < 2 {
+		return []string{""}
+	}
+	names := slices.Sorted(maps.Keys(l.Run.Builds))
+	if i := slices.Index(names, l.Run.BaseBuild); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, l.Run.BaseBuild)
+	}
+	return names
 }
 
 // Selects tells whether a selector ("*", or some of a cell's name=value pairs)
@@ -77,8 +126,12 @@ func Selects(selector, cell string) bool {
 	return true
 }
 
-func (l *Loaded) limit(workload, cell, text string) (Limit, error) {
+// limit holds a limit against the samples of a cell, with a build only of that.
+func (l *Loaded) limit(workload, cell, build, text string) (Limit, error) {
 	out := Limit{Workload: workload, Cell: cell, Text: text, Value: math.NaN()}
+	if build != "" {
+		out.Cell += "@" + build
+	}
 	m := limitPattern.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return out, fmt.Errorf("%q is no limit", text)
@@ -94,7 +147,7 @@ func (l *Loaded) limit(workload, cell, text string) (Limit, error) {
 	bound *= unit
 	var samples []float64
 	for _, t := range l.Trials {
-		if t.Workload == workload && t.Cell == cell && t.Outcome == OK && !t.Warmup {
+		if t.Workload == workload && t.Cell == cell && (build == "" || t.Build == build) && t.Outcome == OK && !t.Warmup {
 			if v, ok := t.Value(m[2]); ok {
 				samples = append(samples, v)
 			}
