@@ -30,7 +30,7 @@ type Campaign struct {
 	Args    []string              // of the child; empty: "trial"
 	Env     []string              // of the child; empty: this process's
 	Slots   []result.Slot         // to run now, in order
-	Before  int                   // trials that the folder holds already
+	Before  int                   // largest number of a trial that the folder holds already
 	Keep    bool
 	Timeout time.Duration // of all slots together; 0: none
 	// Budget is the time for all slots together, 0: none. Once the warm-ups have

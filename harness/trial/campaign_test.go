@@ -198,11 +198,13 @@ func TestFullDiskStopsTheTrial(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no /dev/full")
 	}
-	f := testFolder(t)
-	if err := os.Symlink("/dev/full", f.Path("events", "0001-fake.jsonl")); err != nil {
-		t.Fatal(err)
+	full := func(path string) (*os.File, error) {
+		if strings.HasSuffix(path, ".jsonl") {
+			path = "/dev/full"
+		}
+		return os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 	}
-	_, err := (&Runner{Folder: f, Grace: 100 * time.Millisecond}).Run(t.Context(), testTask("talks-on", "0001-fake", time.Hour))
+	_, err := (&Runner{Folder: testFolder(t), Grace: 100 * time.Millisecond, create: full}).Run(t.Context(), testTask("talks-on", "0001-fake", time.Hour))
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error %v", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"benchrun/harness/plan"
 	"benchrun/harness/probe"
@@ -64,9 +66,23 @@ func (x Extend) Begin() (*Campaign, error) {
 }
 
 // reopen opens the folder of a run with all that its trials need. The campaign
-// has no slots yet.
+// has no slots yet. The run is read under its lock: before, another process may
+// be writing it.
 func reopen(dir, self string, force bool) (*Campaign, *result.Loaded, error) {
-	loaded, err := result.Load(dir)
+	folder, err := result.Open(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	c, loaded, err := reread(folder, self, force)
+	if err != nil {
+		folder.Close()
+		return nil, nil, err
+	}
+	return c, loaded, nil
+}
+
+func reread(folder *result.Folder, self string, force bool) (*Campaign, *result.Loaded, error) {
+	loaded, err := result.Load(folder.Dir())
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -97,15 +113,42 @@ func reopen(dir, self string, force bool) (*Campaign, *result.Loaded, error) {
 		}
 		files[w.Name] = f
 	}
-	folder, err := result.Open(dir)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
-	}
 	if err := sweep(folder, loaded); err != nil {
-		folder.Close()
 		return nil, nil, err
 	}
-	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Before: len(loaded.Lines)}, loaded, nil
+	last, err := lastNumber(folder, loaded)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Before: last}, loaded, nil
+}
+
+// lastNumber finds the largest number that a trial of the run has had, whether
+// or not its line can be read: a new trial must not take the files of an old one.
+func lastNumber(folder *result.Folder, l *result.Loaded) (int, error) {
+	last := 0
+	see := func(id string) {
+		digits, _, _ := strings.Cut(id, "-")
+		if n, err := strconv.ParseUint(digits, 10, 31); err == nil {
+			last = max(last, int(n))
+		}
+	}
+	for _, t := range l.Lines {
+		see(t.Trial)
+	}
+	for _, u := range l.Unusable {
+		see(u.Trial)
+	}
+	for _, sub := range []string{"events", "logs"} {
+		entries, err := os.ReadDir(folder.Path(sub))
+		if err != nil {
+			return 0, fmt.Errorf("files of earlier trials: %w", err)
+		}
+		for _, e := range entries {
+			see(e.Name())
+		}
+	}
+	return last, nil
 }
 
 // sweep removes the temporary folders of trials that were cut off: they run

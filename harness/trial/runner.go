@@ -28,7 +28,13 @@ type Runner struct {
 	Grace  time.Duration // from asking a child to stop to killing it; 0: DefaultGrace
 	Notify func(Message) // hello and phases, as they come; may be nil
 
-	kept string // temporary folder of the newest trial that was not ok
+	kept   string                              // temporary folder of the newest trial that was not ok
+	create func(path string) (*os.File, error) // nil: createNew
+}
+
+// createNew makes a file, and never takes that of another trial.
+func createNew(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 }
 
 // DefaultGrace covers the child's own clean-up.
@@ -58,12 +64,16 @@ func (r *Runner) Run(ctx context.Context, task Task) (*result.Trial, error) {
 	if err := os.MkdirAll(task.Request.Folder, 0o777); err != nil {
 		return nil, fmt.Errorf("trial %s: %w", id, err)
 	}
-	log, err := os.Create(r.Folder.Path("logs", id+".txt"))
+	create := r.create
+	if create == nil {
+		create = createNew
+	}
+	log, err := create(r.Folder.Path("logs", id+".txt"))
 	if err != nil {
 		return nil, fmt.Errorf("trial %s: %w", id, err)
 	}
 	defer log.Close()
-	events, err := os.Create(r.Folder.Path("events", id+".jsonl"))
+	events, err := create(r.Folder.Path("events", id+".jsonl"))
 	if err != nil {
 		return nil, fmt.Errorf("trial %s: %w", id, err)
 	}

@@ -197,7 +197,7 @@ func TestRunnerRefusesOtherProtocols(t *testing.T) {
 	if _, err := r.Run(t.Context(), task); !errors.Is(err, ErrProtocol) {
 		t.Errorf("error %v", err)
 	}
-	task.Exe = filepath.Join(t.TempDir(), "absent")
+	task.Exe, task.Request.Trial = filepath.Join(t.TempDir(), "absent"), "0003-x"
 	tr, err := r.Run(t.Context(), task)
 	if err != nil || tr.Outcome != result.Failed || !strings.Contains(tr.Reason, "could not be started") {
 		t.Errorf("%+v, %v", tr, err)
