@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"benchrun/harness/result"
 	"benchrun/harness/trial"
@@ -61,6 +62,9 @@ func (a *app) main(ctx context.Context) result.Exit {
 		if coded.err == nil {
 			return code
 		}
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
+		code = result.ExitFailed // no matter of usage
 	}
 	var problems spec.Problems
 	if errors.As(err, &problems) {

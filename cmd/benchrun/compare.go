@@ -60,10 +60,15 @@ The exit code is 0 when the comparison was made, 5 when the runs are not compara
 			if err == nil && out != "" && !asJSON {
 				fmt.Fprintf(a.stderr, "page: %s\n", filepath.Join(out, "gate.html"))
 			}
-			if err == nil && d.Exit == result.ExitBaseline {
+			switch {
+			case err != nil:
+				return err
+			case d.Exit == result.ExitBaseline:
 				return exit(result.ExitBaseline, nil)
+			case len(d.Judged) == 0: // there was nothing to compare
+				return exit(result.ExitFailed, nil)
 			}
-			return err
+			return nil
 		},
 	}
 	f := c.Flags()
@@ -177,7 +182,7 @@ func writeJudged(t io.Writer, j verdict.Judged) {
 		ratio = fmt.Sprintf("%.3f", *j.Ratio)
 	}
 	if j.CILow != nil && j.CIHigh != nil {
-		interval = fmt.Sprintf("%.3f .. %.3f", *j.CILow, *j.CIHigh)
+		interval = fmt.Sprintf("%.3f .. %.3f (%.4g %%)", *j.CILow, *j.CIHigh, 100*j.Level)
 	}
 	verdictText := string(j.Verdict)
 	switch {

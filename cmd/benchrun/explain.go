@@ -23,10 +23,15 @@ var targetWords = []word{
 }
 
 var words = append([]word{
-	{"faster", "verdict", "better in the metric's direction: the interval of the ratio lies beyond the threshold band"},
-	{"slower", "verdict", "worse in the metric's direction: the interval of the ratio lies beyond the threshold band"},
-	{"same", "verdict", "the interval of the ratio lies inside the threshold band"},
-	{"inconclusive", "verdict", "the interval is too wide to tell: more blocks, or a quieter machine"},
+	{"faster", "verdict", "better in the metric's direction; what it takes is what slower takes, the other way round"},
+	{"slower", "verdict", "worse in the metric's direction, and all of this holds: the median ratio is beyond the threshold, the interval excludes no change, and the change is larger than the noise of so many pairs; where pairs are few or scatter much, an exact sign-flip test must agree"},
+	{"same", "verdict", "the whole interval of the ratio lies inside the threshold band"},
+	{"inconclusive", "verdict", "neither slower, faster nor the same can be said: more blocks, or a quieter machine"},
+	{"cleared", "verdict", "alarmed at the first look of gate --confirm, and no longer after the blocks that were run again"},
+	{"to be confirmed", "verdict", "might be slower at the first look of gate --confirm: more blocks of the cell are run before it counts"},
+	{"threshold", "word", "how much a metric may differ and still count as the same: a share and an amount, from results/baselines/thresholds.toml or the default of a tenth"},
+	{"pairs", "word", "blocks in which both sides have the metric; the ratio is formed within each, so what the machine did to both cancels"},
+	{"interval", "word", "where the median ratio lies at the level that stands beside it; a gate shares its error among the cells that it judges, so more cells mean wider intervals"},
 	{"sequential", "verdict", "the runs are of different times, so the machine may have changed between them; slower then needs a clearer sign"},
 	{"ok", "outcome", "the trial went through its scenario and its output is right; only such trials are measurements"},
 	{"timeout", "outcome", "a wait, a fault's moment or the whole trial took longer than its time-out; the phase names the step"},

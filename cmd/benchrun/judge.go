@@ -26,8 +26,14 @@ type judge func(head *result.Loaded, base func(workload string) *result.Loaded, 
 // one, and its absence means the defaults.
 func thresholds(path string) (verdict.Thresholds, error) {
 	file, err := readThresholds(path)
-	if err != nil || file == nil {
+	if err != nil {
 		return nil, err
+	}
+	if file == nil {
+		return func(_, metric string) verdict.Threshold {
+			m, _ := result.LookupMetric(metric)
+			return verdict.Threshold{Band: verdict.DefaultBand(m), Source: "default, for want of " + filepath.Join(baselines, "thresholds.toml")}
+		}, nil
 	}
 	return func(workload, metric string) verdict.Threshold {
 		if r, a, source, ok := file.Find(workload, metric); ok {

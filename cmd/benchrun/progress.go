@@ -168,6 +168,9 @@ func (r *textReporter) name() string {
 	return s
 }
 
+// barWidth is what fits on any terminal: a longer line wraps and scrolls.
+const barWidth = 79
+
 // draw shows the bar, the trial at work, the time left and the cell's median
 // so far.
 func (r *textReporter) draw() {
@@ -186,8 +189,8 @@ func (r *textReporter) draw() {
 		metric := r.primary[r.slot.Workload]
 		line += fmt.Sprintf("  median %s %s", metric, quantity(metric, median(xs)))
 	}
-	if len(line) > 150 {
-		line = line[:150]
+	if runes := []rune(line); len(runes) > barWidth {
+		line = string(runes[:barWidth])
 	}
 	fmt.Fprintf(r.stderr, "\r%s%s", line, strings.Repeat(" ", max(0, r.width-len(line))))
 	r.width = len(line)
@@ -236,7 +239,7 @@ func (r *textReporter) again(l *result.Loaded) {
 	t := l.Trials[i]
 	for _, w := range l.Run.Workloads {
 		if w.Name == t.Workload {
-			fmt.Fprintf(r.stdout, "its log: %s\nagain: %s\n", relative(r.c.Folder.Path("logs", t.Trial+".txt")), reproduce(w, t.Cell, l.Run.Overrides))
+			fmt.Fprintf(r.stdout, "its log: %s\nagain: %s\n", relative(r.c.Folder.Path("logs", t.Trial+".txt")), reproduce(&l.Run, w, t.Cell))
 		}
 	}
 }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"os/signal"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"benchrun/harness/plan"
@@ -96,6 +100,7 @@ func (a *app) run(c *cobra.Command, args []string, f *runFlags) error {
 	if err := f.read(c); err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // a reader that is gone must not end the run
 	baseline, err := f.before()
 	if err != nil {
 		return err
@@ -272,13 +277,18 @@ func (a *app) tool() result.Tool {
 }
 
 // reproduce is the command that runs one cell again.
-func reproduce(w result.Workload, cell string, overrides []string) string {
+func reproduce(r *result.Run, w result.Workload, cell string) string {
 	only := "cell:" + cell
 	if strings.ContainsAny(only, " *?[]!'") {
 		only = "'" + only + "'"
 	}
 	command := fmt.Sprintf("benchrun run %s --only %s", w.File, only)
-	for _, o := range overrides {
+	if r.BaseBuild != "" {
+		for _, name := range append([]string{r.BaseBuild}, slices.DeleteFunc(slices.Sorted(maps.Keys(r.Builds)), func(n string) bool { return n == r.BaseBuild })...) {
+			command += fmt.Sprintf(" --build '%s=%s'", name, strings.ReplaceAll(r.Builds[name].Path, "'", `'\''`))
+		}
+	}
+	for _, o := range r.Overrides {
 		command += " --set '" + strings.ReplaceAll(o, "'", `'\''`) + "'"
 	}
 	return command

@@ -45,7 +45,7 @@ func Fit(cells []result.Cell, order []result.Slot, cost func(result.Slot) time.D
 		in[k] = true
 	}
 	if len(in) == 0 && least >= 0 {
-		return nil, nil, fmt.Errorf("no cell fits into the budget: the cheapest takes about %s for all its blocks, and %s are left", round(least), round(budget))
+		return nil, nil, fmt.Errorf("no cell fits into the budget: the cheapest takes about %s for all its blocks, and %s are left (without a warm-up block a trial is only estimated); give more time, or fewer repeats", round(least), round(budget))
 	}
 	kept = slices.DeleteFunc(slices.Clone(order), func(s result.Slot) bool { return !s.Warmup && !in[cellKey{s.Workload, s.Cell}] })
 	return kept, left, nil

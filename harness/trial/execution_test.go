@@ -335,3 +335,29 @@ do = "stop-with-savepoint"
 		near(t, tr.Metrics, "throughput_records_per_s", 1000)
 	}, `options."execution.state-recovery.path"=/chk`)
 }
+
+// A full disk that nobody asked for makes a trial slow and not wrong: what it
+// measured is the disk.
+//
+// Fails if starved does not look at the reasons of failed checkpoints, or looks
+// at those that a fault has brought about.
+func TestFullDiskIsNoMeasurement(t *testing.T) {
+	for _, c := range []struct {
+		windows []Window
+		detail  string
+		failed  bool
+	}{
+		{nil, "chk-3: write: no space left on device", true},
+		{nil, "chk-3: declined", false},
+		{[]Window{{Kind: "rescale"}}, "sync: no space left on device", true},
+		{[]Window{{Kind: "fail-storage"}}, "write: no space left on device", false},
+	} {
+		e := &execution{Execution: Execution{Log: timeline.New()}, windows: c.windows}
+		ev := timeline.Of(timeline.CheckpointFailed)
+		ev.Reason, ev.Detail = "FINALIZE_CHECKPOINT_FAILURE", c.detail
+		e.Log.Add(ev)
+		if err := e.check(); (err != nil) != c.failed {
+			t.Errorf("%q with %v: %v", c.detail, c.windows, err)
+		}
+	}
+}

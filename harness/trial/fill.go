@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strings"
+	"syscall"
 	"time"
 
 	"benchrun/harness/result"
@@ -93,6 +95,9 @@ func (e *execution) check() error {
 	if n := e.Log.Dropped(); n > 0 {
 		return stopf(result.Failed, "the timeline was full: %d events are missing", n)
 	}
+	if err := e.starved(); err != nil {
+		return err
+	}
 	if e.out == nil || !e.out.Proved {
 		return nil
 	}
@@ -108,6 +113,23 @@ func (e *execution) check() error {
 			reason += "; the digest is " + o.Digest + ", not " + o.ExpectedDigest
 		}
 		return &stop{result.Incorrect, reason}
+	}
+	return nil
+}
+
+// starved finds a full disk that no fault asked for: the times of such a trial
+// are those of the disk, not of the recovery.
+func (e *execution) starved() error {
+	for _, w := range e.windows {
+		if w.Kind == "fail-storage" {
+			return nil
+		}
+	}
+	full := syscall.ENOSPC.Error()
+	for _, ev := range e.Log.Events() {
+		if strings.Contains(ev.Reason, full) || strings.Contains(ev.Detail, full) {
+			return stopf(result.Failed, "a disk was full (%s %s %s)", ev.Kind, ev.Reason, ev.Detail)
+		}
 	}
 	return nil
 }

@@ -130,6 +130,9 @@ func (r *Runner) tidy(dir string, o result.Outcome) error {
 	return nil
 }
 
+// maxChatter bounds the lines on a child's stdout that are no messages.
+const maxChatter = 100
+
 // child is one running child process.
 type child struct {
 	task   Task
@@ -145,6 +148,7 @@ type child struct {
 	hello    *Hello
 	trial    *result.Trial
 	refused  string
+	chatter  int           // lines that are no messages
 	writeErr error         // of the events' file
 	broken   chan struct{} // closed with the first writeErr
 }
@@ -228,7 +232,8 @@ func (c *child) await(ctx context.Context, read <-chan struct{}, stdin io.Closer
 		return nil
 	case <-overdue.C:
 		return errOverdue
-	case <-c.broken: // a trial without its timeline is worth nothing
+	case <-c.broken: // a trial without its timeline, or none at all: nothing is worth waiting for
+		c.grace = min(c.grace, time.Second)
 	case <-ctx.Done():
 	}
 	stdin.Close() // asks the child to stop
@@ -258,7 +263,14 @@ func (c *child) read(stdout io.Reader) {
 func (c *child) message(line []byte) {
 	var m Message
 	if err := json.Unmarshal(line, &m); err != nil {
-		fmt.Fprintf(c.log, "run: not a message: %s", line)
+		c.chatter++
+		switch {
+		case c.chatter < maxChatter:
+			fmt.Fprintf(c.log, "run: not a message: %s", line)
+		case c.chatter == maxChatter && c.writeErr == nil: // it is no trial, or talks where it must not
+			c.refused = fmt.Sprintf("it wrote %d lines that are no messages", maxChatter)
+			close(c.broken)
+		}
 		return
 	}
 	switch {
@@ -270,7 +282,9 @@ func (c *child) message(line []byte) {
 		}
 		if err != nil && c.writeErr == nil {
 			c.writeErr = err
-			close(c.broken)
+			if c.refused == "" {
+				close(c.broken)
+			}
 		}
 		return
 	case m.Hello != nil:

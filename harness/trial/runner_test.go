@@ -197,6 +197,16 @@ func TestRunnerRefusesOtherProtocols(t *testing.T) {
 	if _, err := r.Run(t.Context(), task); !errors.Is(err, ErrProtocol) {
 		t.Errorf("error %v", err)
 	}
+	task.Exe, task.Args, task.Request.Trial = "yes", nil, "0004-x"
+	if yes, err := exec.LookPath("yes"); err == nil {
+		task.Exe = yes
+		if _, err := r.Run(t.Context(), task); !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), "100 lines that are no messages") {
+			t.Errorf("error %v", err)
+		}
+		if info, err := os.Stat(r.Folder.Path("logs", "0004-x.txt")); err != nil || info.Size() > 1<<16 {
+			t.Errorf("the log of a program that babbles: %v, %v", info, err)
+		}
+	}
 	task.Exe, task.Request.Trial = filepath.Join(t.TempDir(), "absent"), "0003-x"
 	tr, err := r.Run(t.Context(), task)
 	if err != nil || tr.Outcome != result.Failed || !strings.Contains(tr.Reason, "could not be started") {

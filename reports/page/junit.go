@@ -130,7 +130,7 @@ func (w *workloadView) junitCell(i int) (junitCase, float64) {
 		c.Skipped = &junitResult{Message: "not supported by the target", Text: all}
 	}
 	if s, have := w.stat(i, w.spec.Primary); have {
-		c.Out = fmt.Sprintf("%s: median %g %s of %d samples", w.spec.Primary, s.Median, s.Unit, s.N)
+		c.Out = fmt.Sprintf("%s: median %.6g %s of %d samples", w.spec.Primary, s.Median, s.Unit, s.N)
 	}
 	return c, seconds
 }
