@@ -15,6 +15,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// acceptedRuns is the folder of accepted runs, one a workload. Nothing else lies
+// in it, so that a workload may have any name.
+var acceptedRuns = filepath.Join(baselines, "runs")
+
 // gateFlags are the flags of gate.
 type gateFlags struct {
 	baseline   string
@@ -40,7 +44,7 @@ func (a *app) gateCommand() *cobra.Command {
 		Long: `Judges the primary metric of each cell. A run with two builds (run --build) is
 judged block by block, the other builds against the first. A run with one build is
 judged against --baseline RUN, or against what was accepted for its workloads in
-results/baselines; runs of different times need a far larger change.
+results/baselines/runs; runs of different times need a far larger change.
 
   0 nothing got slower                  1 a cell is slower
   3 a cell is inconclusive              4 a trial failed, or a metric is absent
@@ -64,7 +68,7 @@ gate.json.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.baseline, "baseline", "", "compare with the run in the folder `RUN`")
-	fl.StringVar(&f.baselines, "baselines", baselines, "`DIR` of accepted baselines")
+	fl.StringVar(&f.baselines, "baselines", acceptedRuns, "`DIR` of accepted baselines")
 	fl.StringVar(&f.thresholds, "thresholds", "", "`FILE` of thresholds; default: "+filepath.Join(baselines, "thresholds.toml")+", if it is there")
 	fl.Var(&f.offset, "offset", "what two runs of different times may differ by for no reason, `\"10 %\"` by default")
 	fl.StringVar(&f.out, "out", "", "render into `DIR` instead of the run folder")

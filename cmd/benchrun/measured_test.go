@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,15 +18,16 @@ import (
 
 // measured writes a run folder with samples that are made up:
 //
-//	measured DIR [base=1 head=1.25] [ok=1] [n=8] [noise=0.03] [day=1] [cells=2] [seed=1] [failed=0] [wrong=0] [machine=m] [text=t] [rev=r]
+//	measured DIR [base=1 head=1.25] [ok=1] [n=8] [noise=0.03] [day=1] [cells=2] [seed=1] [failed=0] [wrong=0] [machine=m] [text=t] [recorded=t] [rev=r]
 //
 // base and head are builds with the factor by which they are slower; without
-// them there is one build, whose factor is ok. All cells are alike.
+// them there is one build, whose factor is ok. All cells are alike. text is that
+// of the workload, and recorded the one whose hash the run has.
 func measured(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: measured DIR KEY=VALUE...")
 	}
-	text := map[string]string{"machine": "m", "text": "t", "rev": "r"}
+	text := map[string]string{"machine": "m", "text": "t", "recorded": "", "rev": "r"}
 	num := map[string]float64{"ok": 1, "n": 8, "noise": 0.03, "day": 1, "cells": 2, "seed": 1}
 	builds := map[string]float64{}
 	for _, a := range args[1:] {
@@ -45,12 +47,15 @@ func measured(ts *testscript.TestScript, neg bool, args []string) {
 	if len(builds) == 0 {
 		builds["this"] = num["ok"]
 	}
+	if text["recorded"] == "" {
+		text["recorded"] = text["text"]
+	}
 	dir := ts.MkAbs(args[0])
 	started := time.Date(2026, 3, int(num["day"]), 2, 0, 0, 0, time.UTC)
 	run := result.Run{
 		Schema: result.Schema, Run: filepath.Base(dir), State: result.Complete, Builds: map[string]result.Build{}, Command: []string{"benchrun"}, Overrides: []string{},
 		Tool: result.Tool{Version: "1", Revision: text["rev"], Go: "go1"}, Seed: 42, Targets: map[string]string{"embedded": "1"}, Started: started,
-		Workloads: []result.Workload{{Name: "w", Primary: "time_to_first_checkpoint_s", File: "w.toml", SHA256: fmt.Sprintf("%x", text["text"]), Text: text["text"], Expected: []string{"time_to_first_checkpoint_s"}}},
+		Workloads: []result.Workload{{Name: "w", Primary: "time_to_first_checkpoint_s", File: "w.toml", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text["recorded"]))), Text: text["text"], Expected: []string{"time_to_first_checkpoint_s"}}},
 		Machine:   result.Machine{CPUModel: text["machine"], Cores: 2, MemoryBytes: 1 << 30, Kernel: "6.1"},
 	}
 	ended := started.Add(time.Hour)

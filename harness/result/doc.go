@@ -23,6 +23,12 @@
 // LoadAll refuses the same run twice (ErrSameRun), Intact a run whose workload
 // text is not what it recorded (ErrEdited).
 //
+// A run whose first look alarmed has a SecondLook: blocks at the end of its
+// plan. FirstLook is the run without them.
+//
+// A baseline is a run folder by the name of its workload; SaveBaseline replaces
+// it under a lock so that one is there whatever happens, LoadBaseline finds it.
+//
 // HostProbe is the host in the moment before and after a trial; Busy judges it.
 //
 // The names in the files are a public format: fields are added, never renamed.

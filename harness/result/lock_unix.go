@@ -17,3 +17,16 @@ func lock(f *os.File) error {
 	}
 	return err
 }
+
+// lockWait takes a lock when those that exclude it have ended.
+func lockWait(f *os.File, exclusive bool) error {
+	how := syscall.LOCK_SH
+	if exclusive {
+		how = syscall.LOCK_EX
+	}
+	for {
+		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
