@@ -72,8 +72,12 @@ func (a *app) exportCommand() *cobra.Command {
 }
 
 func exportMarkdown(w io.Writer, runs []*result.Loaded) error {
+	t, err := thresholds("")
+	if err != nil {
+		return err
+	}
 	for _, l := range runs {
-		text, err := page.Markdown(l)
+		text, err := page.Markdown(l, t)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.Dir, err)
 		}
@@ -88,7 +92,11 @@ func exportJUnit(w io.Writer, runs []*result.Loaded) error {
 	if len(runs) > 1 {
 		return errors.New("junit is one document a run: export them one by one")
 	}
-	b, err := page.JUnit(runs[0])
+	t, err := thresholds("")
+	if err != nil {
+		return err
+	}
+	b, err := page.JUnit(runs[0], t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", runs[0].Dir, err)
 	}

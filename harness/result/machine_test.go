@@ -21,7 +21,9 @@ func TestMachineDifferences(t *testing.T) {
 		}, nil},
 		{"a little memory", func(m *Machine) { m.MemoryBytes -= 100 << 20 }, nil},
 		{"not known", func(m *Machine) { m.CPUModel, m.Cores, m.MemoryBytes = "", 0, 0 }, nil},
-		{"other", func(m *Machine) { m.CPUModel, m.Hostname = "other", "desk" }, []string{"CPU model: other, not cpu", "host: desk, not lab"}},
+		{"other", func(m *Machine) { m.CPUModel, m.Hostname = "other", "desk" }, []string{"CPU model: other, not cpu"}},
+		{"the name alone", func(m *Machine) { m.Hostname = "desk" }, nil},
+		{"a name and no hardware", func(m *Machine) { m.Hostname, m.MemoryBytes = "desk", 0 }, []string{"host: desk, not lab"}},
 		{"system", func(m *Machine) { m.OS, m.Arch = "darwin", "arm64" }, []string{"operating system: darwin, not linux", "architecture: arm64, not amd64"}},
 		{"sizes", func(m *Machine) { m.Cores, m.MemoryBytes = 8, 8<<30 }, []string{"cores: 8, not 4", "memory: 8.0 GiB, not 16.0 GiB"}},
 		{"limits", func(m *Machine) { m.CgroupCPUs, m.CgroupMemoryBytes = 2, 4<<30 }, []string{"CPUs of the control group: 2, not unlimited", "memory of the control group: 4.0 GiB, not unlimited"}},
@@ -34,6 +36,15 @@ func TestMachineDifferences(t *testing.T) {
 		if got := b.Differences(a); len(got) != len(c.want) {
 			t.Errorf("%s, the other way: %q", c.name, got)
 		}
+	}
+	// A container has another name each time: fails if Doubts says nothing of it.
+	b := a
+	b.Hostname = "desk"
+	if got := a.Doubts(b); !slices.Equal(got, []string{"host: desk, not lab"}) || len(a.Doubts(a)) > 0 {
+		t.Errorf("doubts %q", got)
+	}
+	if b.MemoryBytes = 0; len(a.Doubts(b)) > 0 {
+		t.Error("what makes another machine is a doubt as well")
 	}
 	if (Machine{OS: "linux"}).Known() || !a.Known() {
 		t.Error("a machine that says nothing is known, or one that does is not")

@@ -172,9 +172,7 @@ func (w *workloadView) derivation(i int, d verdict.Derivation, t *table, f *char
 	base := slices.IndexFunc(w.columns, func(x verdict.Column) bool { return x.Name == d.Base })
 	e := chart.Effect{Label: w.labels[i], Ratio: &x.Median, N: len(d.Values), Planned: c.Planned, Verdict: string(verdict.Inconclusive)}
 	if base >= 0 {
-		on, off := verdict.Pair(c, &w.columns[base], "makespan_s")
-		m := metricOf("makespan_s")
-		e.Verdict = string(verdict.Compare(on, off, m.Better, verdict.DefaultBand(m), c.Planned, w.run.Seed).Verdict)
+		e.Verdict = string(verdict.Against(w.run, c, &w.columns[base], "makespan_s", w.thresholds).Verdict)
 		if v, ok := verdict.NoiseFloor(&w.columns[base], len(d.Values)); ok {
 			floor = cell{Text: "±" + share(v-1)}
 			e.Band = v - 1

@@ -165,7 +165,7 @@ func (b batchLab) trial(r *rand.Rand, x *result.Trial, j bool, progress float64)
 // which nothing happens in it.
 func TestBatchPage(t *testing.T) {
 	dir := batchLab{blocks: 8, gap: 1}.write(t)
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)
@@ -228,7 +228,7 @@ func TestUsefulWork(t *testing.T) {
 // Trials that did not end well have a curve and no times.
 func TestFailedBatchTrials(t *testing.T) {
 	dir := batchLab{blocks: 2, fail: true}.write(t)
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)

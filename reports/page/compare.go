@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"benchrun/harness/result"
 	"benchrun/reports/chart"
 	"benchrun/reports/stats"
 	"benchrun/reports/verdict"
@@ -18,54 +17,56 @@ type comparison struct {
 	name    string // of the column, as shown
 	cell    string
 	metric  string
-	pair    result.Pair
+	judged  verdict.Judged
 	planned int
-	band    verdict.Band
-	better  result.Better
 	unit    string
-	value   *float64 // medians
-	base    *float64
 }
 
-// against lists what the summary compares: a metric of every cell with the
-// reference cell, or of every cell with the base build.
+// against lists what was compared: a metric of every cell with the reference
+// cell, or of every cell with the base build.
 func (w *workloadView) against(metric string, builds bool) []comparison {
 	var out []comparison
 	m := metricOf(metric)
 	reference := verdict.Reference(w.run, w.Name)
-	bases := verdict.Builds(w.run)
+	base, known := verdict.BaseBuild(w.run)
 	for i := range w.columns {
 		c := &w.columns[i]
-		var pairs map[string]result.Pair
-		ref := -1
+		all, name := w.compared.Cells, c.Name
+		like := func(x verdict.Column) bool { return x.Cell == reference && x.Build == c.Build }
 		if builds {
-			pairs = w.summary.BuildPairs[c.Cell]
-			if len(bases) > 2 {
-				pairs = w.summary.BuildPairs[c.Name]
+			if !known {
+				return nil
 			}
-			ref = slices.IndexFunc(w.columns, func(x verdict.Column) bool { return x.Cell == c.Cell && x.Build == bases[0] })
-		} else {
-			pairs = w.summary.Pairs[c.Name]
-			ref = slices.IndexFunc(w.columns, func(x verdict.Column) bool { return x.Cell == reference && x.Build == c.Build })
+			all = w.compared.Builds
+			if len(w.run.Builds) <= 2 {
+				name = c.Cell
+			}
+			like = func(x verdict.Column) bool { return x.Cell == c.Cell && x.Build == base }
 		}
+		ref := slices.IndexFunc(w.columns, like)
 		if ref < 0 || ref == i {
 			continue
 		}
-		x := comparison{name: w.labels[i], cell: c.Name, metric: metric, planned: min(c.Planned, w.columns[ref].Planned), band: verdict.DefaultBand(m), better: m.Better, unit: m.Unit}
-		if s, ok := w.stat(i, metric); ok {
-			x.value = &s.Median
-		}
-		if s, ok := w.stat(ref, metric); ok {
-			x.base = &s.Median
-		}
-		if p, ok := pairs[metric]; ok {
-			x.pair = p
+		x := comparison{name: w.labels[i], cell: c.Name, metric: metric, planned: min(c.Planned, w.columns[ref].Planned), unit: m.Unit}
+		if j := verdict.Find(all, w.Name, name, metric); j != nil {
+			x.judged = *j
 		} else {
-			x.pair.Verdict = string(verdict.Inconclusive)
+			x.judged = verdict.Judged{Verdict: verdict.Inconclusive, Threshold: w.threshold(metric), Why: "no block with a sample of both"}
+			if s, ok := w.stat(i, metric); ok {
+				x.judged.HeadMedian = &s.Median
+			}
+			if s, ok := w.stat(ref, metric); ok {
+				x.judged.BaseMedian = &s.Median
+			}
 		}
 		out = append(out, x)
 	}
 	return out
+}
+
+// threshold is the one that a metric of the workload is judged with.
+func (w *workloadView) threshold(metric string) verdict.Threshold {
+	return verdict.ThresholdOf(w.thresholds, w.Name, metric)
 }
 
 // percent writes a ratio as a change.
@@ -86,50 +87,30 @@ func percent(ratio float64) string {
 
 // why gives the reason of a verdict in words and numbers.
 func (x *comparison) why() string {
-	band := fmt.Sprintf("±%.0f %%", x.band.Relative*100)
-	p := &x.pair
-	switch {
-	case p.N == 0:
-		return "no block with a sample of both"
-	case p.Ratio == nil:
-		return fmt.Sprintf("%d of %d pairs: fewer than half, and the missing ones may be the slow ones", p.N, x.planned)
-	case p.N < verdict.MinPairs:
-		return fmt.Sprintf("%s: fewer than %d never give a verdict", count(p.N, "pair", "pairs"), verdict.MinPairs)
-	case p.CILow == nil || p.CIHigh == nil:
-		return "no interval can be given"
+	j := &x.judged
+	if j.N > 0 && j.N < verdict.MinPairs {
+		return fmt.Sprintf("%s: fewer than %d never give a verdict", count(j.N, "pair", "pairs"), verdict.MinPairs)
 	}
-	span := percent(*p.CILow) + " to " + percent(*p.CIHigh)
-	switch verdict.Verdict(p.Verdict) {
-	case verdict.Same:
-		if *p.CILow >= 1/(1+x.band.Relative) && *p.CIHigh <= 1+x.band.Relative {
-			return fmt.Sprintf("the whole interval, %s, lies within %s", span, band)
-		}
-		return "the differences are below the resolution of the metric"
-	case verdict.Faster, verdict.Slower:
-		return fmt.Sprintf("median change %s, beyond %s; the interval, %s, excludes no change", percent(*p.Ratio), band, span)
+	if j.Ratio == nil || j.CILow == nil || j.CIHigh == nil {
+		return j.Why
 	}
-	switch {
-	case x.better == result.Neutral:
-		return "neither direction is better; interval " + span
-	case *p.CILow <= 1 && *p.CIHigh >= 1:
-		return fmt.Sprintf("the interval, %s, includes no change and is not within %s", span, band)
-	}
-	return fmt.Sprintf("median change %s, not clearly beyond %s; interval %s", percent(*p.Ratio), band, span)
+	return fmt.Sprintf("%s; median change %s, %.3g %% interval %s to %s, threshold ±%.3g %%", j.Why, percent(*j.Ratio), 100*j.Level, percent(*j.CILow), percent(*j.CIHigh), 100*j.Threshold.Relative)
 }
 
 // effect is the comparison as a row of a forest plot.
 func (x *comparison) effect() chart.Effect {
-	return chart.Effect{Label: x.name, Ratio: x.pair.Ratio, Low: x.pair.CILow, High: x.pair.CIHigh, Band: x.band.Relative, N: x.pair.N, Planned: x.planned, Verdict: x.pair.Verdict, Why: x.why()}
+	j := &x.judged
+	return chart.Effect{Label: x.name, Ratio: j.Ratio, Low: j.CILow, High: j.CIHigh, Band: j.Threshold.Relative, N: j.N, Planned: x.planned, Verdict: string(j.Verdict), Why: x.why()}
 }
 
 // comparisons draws the forest plots and makes the table of verdicts.
 func (w *workloadView) comparisons() {
 	if len(w.summary.BuildPairs) > 0 {
-		base := verdict.Builds(w.run)[0]
-		w.compared("builds", "the other builds against "+base, base, w.against(w.spec.Primary, true), true)
+		base, _ := verdict.BaseBuild(w.run)
+		w.forests("builds", "the other builds against "+base, base, w.against(w.spec.Primary, true), true)
 	}
 	if len(w.summary.Pairs) > 0 {
-		w.compared("reference", "cells against "+w.reference(), w.reference(), w.against(w.spec.Primary, false), false)
+		w.forests("reference", "cells against "+w.reference(), w.reference(), w.against(w.spec.Primary, false), false)
 	}
 	for _, f := range w.faults[1:] {
 		if more := w.against(f.prefix+w.spec.Primary, false); len(more) > 0 && w.has(f.prefix+w.spec.Primary) {
@@ -138,7 +119,7 @@ func (w *workloadView) comparisons() {
 	}
 }
 
-func (w *workloadView) compared(id, title, reference string, all []comparison, builds bool) {
+func (w *workloadView) forests(id, title, reference string, all []comparison, builds bool) {
 	if len(all) == 0 {
 		return
 	}
@@ -173,28 +154,48 @@ func (w *workloadView) compared(id, title, reference string, all []comparison, b
 func (w *workloadView) verdictRows(group, id string, all []comparison) {
 	if w.Verdicts == nil {
 		w.Verdicts = &table{ID: w.ID + "-verdicts", Caption: "Verdicts on " + short(w.spec.Primary), Head: []column{
-			{Text: "median"}, {Text: "of the reference"}, {Text: "ratio", Sub: "95 % interval"}, {Text: "pairs", Sub: "of planned"}, {Text: "verdict", Sub: "and why", Left: true},
+			{Text: "median"}, {Text: "of the reference"}, {Text: "ratio", Sub: "interval"}, {Text: "pairs", Sub: "of planned"}, {Text: "verdict", Sub: "and why", Left: true},
 		}}
 	}
 	w.Verdicts.Rows = append(w.Verdicts.Rows, row{Group: group, ID: id})
 	for i := range all {
 		x := &all[i]
-		ratio := cell{Text: "–", Class: "dim", Title: x.why()}
-		if x.pair.Ratio != nil {
-			ratio = cell{Text: ratioText(*x.pair.Ratio), Title: fmt.Sprint(*x.pair.Ratio)}
-			if x.pair.CILow != nil && x.pair.CIHigh != nil {
-				ratio.Sub = "[" + chart.Number(*x.pair.CILow, "ratio") + " – " + chart.Number(*x.pair.CIHigh, "ratio") + "]"
-			}
-		}
 		w.Verdicts.Rows = append(w.Verdicts.Rows, row{Label: x.name, Title: x.cell, Cells: []cell{
-			numberCell(x.value, x.unit), numberCell(x.base, x.unit), ratio, {Text: fmt.Sprintf("%d of %d", x.pair.N, x.planned)}, verdictCell(verdict.Verdict(x.pair.Verdict), x.why()),
+			numberCell(x.judged.HeadMedian, x.unit), numberCell(x.judged.BaseMedian, x.unit), x.ratio(), {Text: fmt.Sprintf("%d of %d", x.judged.N, x.planned)}, verdictCell(x.judged.Verdict, x.why()),
 		}})
 	}
 }
 
+// ratio is the cell of the ratio with its interval.
+func (x *comparison) ratio() cell {
+	j := &x.judged
+	if j.Ratio == nil {
+		return cell{Text: "–", Class: "dim", Title: x.why()}
+	}
+	out := cell{Text: ratioText(*j.Ratio), Title: fmt.Sprint(*j.Ratio)}
+	if j.CILow != nil && j.CIHigh != nil {
+		out.Sub = "[" + chart.Number(*j.CILow, "ratio") + " – " + chart.Number(*j.CIHigh, "ratio") + "]"
+		out.Title = fmt.Sprintf("%v; %.3g %% interval", *j.Ratio, 100*j.Level)
+	}
+	return out
+}
+
+// bands says which threshold the verdicts rest on, and where it is from.
+func (w *workloadView) bands() {
+	if w.Verdicts == nil {
+		return
+	}
+	t := w.threshold(w.spec.Primary)
+	absolute := ""
+	if t.Absolute > 0 {
+		absolute = " and " + chart.Quantity(t.Absolute, metricOf(w.spec.Primary).Unit)
+	}
+	w.Band = fmt.Sprintf("The threshold of %s is ±%.3g %%%s (%s). Verdicts are those of a gate in one look: the error of 5 %% is divided by the number of cells, trials that never ended rank last, and intervals have the level that follows from it.", short(w.spec.Primary), t.Relative*100, absolute, t.Source)
+}
+
 // width is how far an interval reaches from its ratio, as a relative change:
 // what is smaller cannot be shown.
-func width(p *result.Pair) (float64, bool) {
+func width(p *verdict.Judged) (float64, bool) {
 	if p.N < verdict.MinPairs || p.Ratio == nil || p.CILow == nil || p.CIHigh == nil || *p.Ratio <= 0 || *p.CILow <= 0 {
 		return 0, false
 	}
@@ -205,7 +206,7 @@ func width(p *result.Pair) (float64, bool) {
 func (w *workloadView) noise(all []comparison) {
 	var widths []float64
 	for i := range all {
-		if x, ok := width(&all[i].pair); ok {
+		if x, ok := width(&all[i].judged); ok {
 			widths = append(widths, x)
 		}
 	}
@@ -213,10 +214,10 @@ func (w *workloadView) noise(all []comparison) {
 	if !ok || w.Noise != "" {
 		return
 	}
-	band := all[0].band.Relative
-	w.Noise = fmt.Sprintf("Noise floor: an interval reaches %s from its ratio (median over the cells); smaller changes of %s cannot be shown with these samples. The threshold is ±%.0f %%.", changeOf(floor), short(w.spec.Primary), band*100)
+	band := w.threshold(w.spec.Primary).Relative
+	w.Noise = fmt.Sprintf("Noise floor: an interval reaches %s from its ratio (median over the cells); smaller changes of %s cannot be shown with these samples.", changeOf(floor), short(w.spec.Primary))
 	if floor > band {
-		w.Warnings = append(w.Warnings, fmt.Sprintf("The threshold of ±%.0f %% lies below the noise of %s: most changes of that size stay inconclusive. More repeats or a quieter machine narrow the intervals.", band*100, changeOf(floor)))
+		w.Warnings = append(w.Warnings, fmt.Sprintf("The threshold of ±%.3g %% lies below the noise of %s: most changes of that size stay inconclusive. More repeats or a quieter machine narrow the intervals.", band*100, changeOf(floor)))
 	}
 }
 
@@ -230,52 +231,48 @@ func changeOf(relative float64) string {
 	return fmt.Sprintf("±%.0f %%", relative*100)
 }
 
-// controls compares cells that the options' rules make alike: what differs
+// controls shows the cells that the options' rules make alike: what differs
 // there is noise or a fault of the lab, whatever its cause.
 func (w *workloadView) controls() {
-	m := metricOf(w.spec.Primary)
-	band := verdict.DefaultBand(m)
+	if w.compared.Controls == nil {
+		return
+	}
 	var rows []row
-	alarms := 0
-	for _, group := range w.spec.Inert {
-		var members []int
-		for i, c := range w.columns {
-			if slices.Contains(group, c.Cell) {
-				members = append(members, i)
-			}
+	words := verdict.Controls{}
+	for _, j := range w.compared.Controls.Cells {
+		if j.Workload != w.Name {
+			continue
 		}
-		for k := 1; k < len(members); k++ {
-			a, b := &w.columns[members[k]], &w.columns[members[0]]
-			if a.Build != b.Build {
-				continue
+		words.Pairs++
+		x := comparison{judged: j, planned: j.Planned, unit: j.Unit}
+		head, base, _ := strings.Cut(j.Cell, " against ")
+		name := w.labelOf(head) + " against " + w.labelOf(base)
+		alarm := cell{Text: "no", Class: "good"}
+		if j.Alarm {
+			words.Alarms++
+			alarm = cell{Text: "✗ yes", Class: "bad"}
+			size := ""
+			if j.Ratio != nil {
+				size = " (ratio " + ratioText(*j.Ratio) + ")"
 			}
-			as, bs := verdict.Pair(a, b, w.spec.Primary)
-			c := verdict.Compare(as, bs, m.Better, band, min(a.Planned, b.Planned), w.run.Seed)
-			x := comparison{name: w.labels[members[k]] + " against " + w.labels[members[0]], cell: a.Name + " / " + b.Name, planned: min(a.Planned, b.Planned), band: band, better: m.Better, unit: m.Unit, pair: result.Pair{N: c.N, Verdict: string(c.Verdict)}}
-			ratio := cell{Text: "–", Class: "dim", Title: "no ratio can be given"}
-			if c.Ratio != nil {
-				x.pair.Ratio = &c.Ratio.Ratio
-				ratio = cell{Text: ratioText(c.Ratio.Ratio)}
-				if c.Ratio.CI != nil {
-					x.pair.CILow, x.pair.CIHigh = &c.Ratio.CI.Low, &c.Ratio.CI.High
-					ratio.Sub = "[" + chart.Number(c.Ratio.CI.Low, "ratio") + " – " + chart.Number(c.Ratio.CI.High, "ratio") + "]"
-				}
-			}
-			alarm := cell{Text: "no", Class: "good"}
-			if c.Verdict == verdict.Faster || c.Verdict == verdict.Slower {
-				alarms++
-				alarm = cell{Text: "✗ yes", Class: "bad"}
-				w.Warnings = append(w.Warnings, fmt.Sprintf("%s and %s cannot differ by their options, but %s does (ratio %s): the machine or the engine makes a difference that is not asked for.", w.labels[members[k]], w.labels[members[0]], short(w.spec.Primary), ratioText(c.Ratio.Ratio)))
-			}
-			rows = append(rows, row{Label: x.name, Title: x.cell, Cells: []cell{ratio, {Text: fmt.Sprintf("%d of %d", c.N, x.planned)}, verdictCell(c.Verdict, x.why()), alarm}})
+			w.Warnings = append(w.Warnings, fmt.Sprintf("%s and %s cannot differ by their options, but %s does%s: the machine or the engine makes a difference that is not asked for.", w.labelOf(head), w.labelOf(base), short(w.spec.Primary), size))
 		}
+		rows = append(rows, row{Label: name, Title: head + " / " + base, Cells: []cell{x.ratio(), {Text: fmt.Sprintf("%d of %d", j.N, j.Planned)}, verdictCell(j.Verdict, x.why()), alarm}})
 	}
 	if len(rows) == 0 {
 		return
 	}
 	w.Controls = &table{ID: w.ID + "-controls", Caption: "A/A controls: cells that their options cannot make differ", Rows: rows,
 		Head: []column{{Text: "ratio", Sub: short(w.spec.Primary)}, {Text: "pairs", Sub: "of planned"}, {Text: "verdict", Sub: "and why", Left: true}, {Text: "false alarm"}},
-		Note: controlWords(&verdict.Controls{Pairs: len(rows), Alarms: alarms})}
+		Note: controlWords(&words)}
+}
+
+// labelOf is the label of a column by its name.
+func (w *workloadView) labelOf(name string) string {
+	if i := slices.IndexFunc(w.columns, func(c verdict.Column) bool { return c.Name == name }); i >= 0 {
+		return w.labels[i]
+	}
+	return label(name)
 }
 
 // conclude sorts what the run supports from what it does not.
@@ -287,14 +284,21 @@ func (w *workloadView) conclude() {
 	for _, builds := range []bool{true, false} {
 		to := w.reference()
 		if builds {
-			to = verdict.Builds(w.run)[0]
+			to, _ = verdict.BaseBuild(w.run)
 		}
 		found := map[verdict.Verdict][]string{}
 		for _, x := range w.against(w.spec.Primary, builds) {
-			v := verdict.Verdict(x.pair.Verdict)
-			switch v {
+			j := &x.judged
+			switch v := j.Verdict; v {
 			case verdict.Faster, verdict.Slower:
-				found[v] = append(found[v], fmt.Sprintf("%s %s (%s to %s)", x.name, percent(*x.pair.Ratio), percent(*x.pair.CILow), percent(*x.pair.CIHigh)))
+				text := x.name
+				if j.Ratio != nil {
+					text += " " + percent(*j.Ratio)
+				}
+				if j.CILow != nil && j.CIHigh != nil {
+					text += fmt.Sprintf(" (%s to %s)", percent(*j.CILow), percent(*j.CIHigh))
+				}
+				found[v] = append(found[v], text)
 			case verdict.Same:
 				found[v] = append(found[v], x.name)
 			default:
@@ -312,7 +316,7 @@ func (w *workloadView) conclude() {
 		}
 		say(verdict.Faster, "Better than %s in %s: ")
 		say(verdict.Slower, "Worse than %s in %s: ")
-		say(verdict.Same, fmt.Sprintf("The same as %%s in %%s, within ±%.0f %%%%: ", verdict.DefaultBand(metricOf(w.spec.Primary)).Relative*100))
+		say(verdict.Same, fmt.Sprintf("The same as %%s in %%s, within ±%.3g %%%%: ", w.threshold(w.spec.Primary).Relative*100))
 	}
 	if len(unclear) > 0 {
 		if len(unclear) > 6 {

@@ -230,7 +230,7 @@ func TestB45NoAuxiliaryProgram(t *testing.T) {
 	t.Setenv("HOME", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	dir := standard().write(t)
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)

@@ -226,7 +226,7 @@ func TestPlotsOfOtherPagesStay(t *testing.T) {
 		if err := RenderDecision(dir, slowed()); err != nil {
 			t.Fatal(err)
 		}
-		if err := Render(dir); err != nil {
+		if err := Render(dir, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Render(newer); err != nil {
+	if err := Render(newer, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := RenderDecision(older, slowed()); err != nil {
@@ -343,7 +343,7 @@ func TestMeaninglessRuns(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(content), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := Render(dir); err == nil || !strings.Contains(err.Error(), "run.json") {
+		if err := Render(dir, nil); err == nil || !strings.Contains(err.Error(), "run.json") {
 			t.Errorf("%s: %v", content, err)
 		}
 		left, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -352,10 +352,10 @@ func TestMeaninglessRuns(t *testing.T) {
 		}
 	}
 	empty := &result.Loaded{Run: result.Run{Schema: 1, Run: "x", Workloads: []result.Workload{{Name: "w"}}}}
-	if _, err := Markdown(empty); !errors.Is(err, ErrNoContent) {
+	if _, err := Markdown(empty, nil); !errors.Is(err, ErrNoContent) {
 		t.Errorf("Markdown: %v", err)
 	}
-	if _, err := JUnit(empty); !errors.Is(err, ErrNoContent) {
+	if _, err := JUnit(empty, nil); !errors.Is(err, ErrNoContent) {
 		t.Errorf("JUnit: %v", err)
 	}
 }
@@ -367,11 +367,11 @@ func TestExportedTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	md, err := Markdown(l)
+	md, err := Markdown(l, nil)
 	if err != nil || md != read(t, dir, "summary.md") {
 		t.Errorf("Markdown differs from summary.md: %v", err)
 	}
-	unit, err := JUnit(l)
+	unit, err := JUnit(l, nil)
 	if err != nil || string(unit) != read(t, dir, "junit.xml") {
 		t.Errorf("JUnit differs from junit.xml: %v", err)
 	}

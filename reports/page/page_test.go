@@ -28,7 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 func render(t *testing.T, f fixture) (dir, text string) {
 	t.Helper()
 	dir = f.write(t)
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)
@@ -259,7 +259,7 @@ func TestSameBytes(t *testing.T) {
 	first, _ := render(t, f)
 	second, _ := render(t, f)
 	again := func() {
-		if err := Render(second); err != nil {
+		if err := Render(second, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -400,7 +400,7 @@ func TestSeveralWorkloads(t *testing.T) {
 	b.workload, b.primary, b.builds = "throughput", "throughput_records_per_s", a.builds
 	c.workload, c.cells, c.outcome = "chain", []string{"default"}, func(string, int) result.Outcome { return result.Failed }
 	dir := writeRun(t, a, b, c)
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)
@@ -457,7 +457,7 @@ func TestNoTimelines(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "events")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)
@@ -475,7 +475,7 @@ func TestStalePlotsGo(t *testing.T) {
 	if err := os.WriteFile(old, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
@@ -484,7 +484,7 @@ func TestStalePlotsGo(t *testing.T) {
 }
 
 func TestRenderNoRun(t *testing.T) {
-	if err := Render(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is no run folder") {
+	if err := Render(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "is no run folder") {
 		t.Error(err)
 	}
 }

@@ -40,8 +40,9 @@ func execute(name string, view any) ([]byte, error) {
 
 // Render writes the report of a run folder into it: report.html, plots/*.png,
 // summary.json, summary.md and junit.xml. Files are replaced one by one, each
-// atomically. The error names the file; what was rendered before it stays.
-func Render(runDir string) error {
+// atomically. Verdicts rest on the thresholds; nil: the default of each metric.
+// The error names the file; what was rendered before it stays.
+func Render(runDir string, thresholds verdict.Thresholds) error {
 	l, err := result.Load(runDir)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -49,11 +50,12 @@ func Render(runDir string) error {
 	if err := meaningful(l); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	s := verdict.Summarize(l)
-	if err := result.WriteJSON(filepath.Join(runDir, "summary.json"), s); err != nil {
-		return fmt.Errorf("report: summary.json: %w", err)
+	v, s, err := newView(l, thresholds)
+	if s != nil {
+		if err := result.WriteJSON(filepath.Join(runDir, "summary.json"), s); err != nil {
+			return fmt.Errorf("report: summary.json: %w", err)
+		}
 	}
-	v, err := newView(l, s)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
@@ -88,8 +90,8 @@ func writeFiles(dir, what string, files []file) error {
 }
 
 // Markdown is the summary of a run for pull requests and job pages.
-func Markdown(l *result.Loaded) (string, error) {
-	v, err := load(l)
+func Markdown(l *result.Loaded, thresholds verdict.Thresholds) (string, error) {
+	v, err := load(l, thresholds)
 	if err != nil {
 		return "", err
 	}
@@ -97,19 +99,20 @@ func Markdown(l *result.Loaded) (string, error) {
 }
 
 // JUnit is a run as test cases.
-func JUnit(l *result.Loaded) ([]byte, error) {
-	v, err := load(l)
+func JUnit(l *result.Loaded, thresholds verdict.Thresholds) ([]byte, error) {
+	v, err := load(l, thresholds)
 	if err != nil {
 		return nil, err
 	}
 	return junit(l, v)
 }
 
-func load(l *result.Loaded) (*view, error) {
+func load(l *result.Loaded, thresholds verdict.Thresholds) (*view, error) {
 	if err := meaningful(l); err != nil {
 		return nil, err
 	}
-	return newView(l, verdict.Summarize(l))
+	v, _, err := newView(l, thresholds)
+	return v, err
 }
 
 // ErrNoContent means that a run.json describes no run: there is nothing to

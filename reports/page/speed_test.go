@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"benchrun/harness/result"
-	"benchrun/reports/verdict"
 )
 
 // nightly is a run of a whole night: ten workloads of eight cells and ten
@@ -43,7 +42,7 @@ func TestPageSize(t *testing.T) {
 		t.Skip("renders 800 trials")
 	}
 	dir := nightly(t)
-	if err := Render(dir); err != nil {
+	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	page := read(t, dir, "report.html")
@@ -72,7 +71,7 @@ func BenchmarkNight(b *testing.B) {
 	var size, peak int
 	for b.Loop() {
 		start := time.Now()
-		v, err := newView(l, verdict.Summarize(l))
+		v, _, err := newView(l, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

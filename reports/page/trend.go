@@ -205,6 +205,9 @@ func newSeries(t *verdict.Trend, s *verdict.Series) seriesView {
 	}
 	for _, p := range s.Points {
 		n := t.Nights[p.Night]
+		if p.Cut != "" {
+			v.Values.Rows = append(v.Values.Rows, row{Group: "The series is cut here: " + p.Cut})
+		}
 		l.Points = append(l.Points, chart.NightPoint{Night: p.Night, Value: p.Value, Low: p.Low, High: p.High, Note: fmt.Sprintf("n %d, revision %s", p.N, brief(n.Revision))})
 		interval := cell{Text: "–", Class: "dim", Title: "too few samples"}
 		if p.Low != nil {

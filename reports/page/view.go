@@ -48,10 +48,13 @@ type workloadView struct {
 	spec    *result.Workload
 	columns []verdict.Column
 	summary result.WorkloadSummary
-	faults  []faultView
-	labels  []string            // of columns
-	hosts   map[string]hostLoad // by trial
-	stories []*story            // of the typical trials, by column
+	// compared are the comparisons of the whole run.
+	compared   *verdict.Comparisons
+	thresholds verdict.Thresholds
+	faults     []faultView
+	labels     []string            // of columns
+	hosts      map[string]hostLoad // by trial
+	stories    []*story            // of the typical trials, by column
 
 	Name, ID     string
 	Heading      string
@@ -63,6 +66,7 @@ type workloadView struct {
 	Forests      []figure // ratios to the base build, to the reference cell
 	Verdicts     *table
 	Noise        string
+	Band         string   // threshold of the verdicts, and where it is from
 	Heats        []figure // the matrix, if it has two axes
 	Controls     *table
 	Conclude     []string
@@ -140,12 +144,15 @@ type cell struct {
 	Link             string
 }
 
-func newView(l *result.Loaded, s *result.Summary) (*view, error) {
+// newView makes the view of a run, and the summary that it shows.
+func newView(l *result.Loaded, thresholds verdict.Thresholds) (*view, *result.Summary, error) {
+	compared := verdict.Within(l, thresholds)
+	s := verdict.SummaryOf(l, compared)
 	v := &view{Run: l.Run.Run, State: string(l.Run.State), Complete: l.Run.State == result.Complete && len(l.Missing) == 0}
 	columns := verdict.Columns(l)
 	hosts := hostLoads(l)
 	for i := range l.Run.Workloads {
-		w := &workloadView{run: &l.Run, spec: &l.Run.Workloads[i], summary: s.Workloads[l.Run.Workloads[i].Name], hosts: hosts}
+		w := &workloadView{run: &l.Run, spec: &l.Run.Workloads[i], summary: s.Workloads[l.Run.Workloads[i].Name], hosts: hosts, compared: compared, thresholds: thresholds}
 		w.Name, w.ID, w.Heading, w.Description = w.spec.Name, "w-"+slug(w.spec.Name), w.spec.Name, w.spec.Description
 		for _, c := range columns {
 			if c.Workload == w.Name {
@@ -157,7 +164,7 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 			}
 		}
 		if err := w.fill(l); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		v.Workloads = append(v.Workloads, w)
 	}
@@ -187,7 +194,7 @@ func newView(l *result.Loaded, s *result.Summary) (*view, error) {
 	}
 	var err error
 	v.Downloads, err = downloads(l, s, columns)
-	return v, err
+	return v, s, err
 }
 
 // plots are the pictures of all workloads.
@@ -207,6 +214,7 @@ func (w *workloadView) fill(l *result.Loaded) error {
 	w.overviews()
 	w.results()
 	w.comparisons()
+	w.bands()
 	w.heat()
 	w.controls()
 	w.points()

@@ -44,8 +44,11 @@ func runWarnings(l *result.Loaded) []string {
 	if g := l.Run.Machine.Governor; g == "powersave" {
 		say("The CPU governor is powersave: times depend on how the clock happened to be.")
 	}
-	if at, step, ok := clockStep(l.Lines); ok {
-		say("The wall clock went back by %s before trial %s. Times are of the monotonic clock and not affected; dates are.", step.Round(time.Millisecond), at)
+	if steps := l.ClockSteps(); len(steps) > 0 {
+		say("The wall clock went back by %s before trial %s. Times are of the monotonic clock and not affected; dates are.", steps[0].By.Round(time.Millisecond), steps[0].Trial)
+	}
+	if _, ok := verdict.BaseBuild(&l.Run); !ok && len(l.Run.Builds) > 1 {
+		say("The run does not say which of its builds is the base build (base_build is %q): builds are not compared.", l.Run.BaseBuild)
 	}
 	names := verdict.Builds(&l.Run)
 	for i, a := range names {
@@ -56,18 +59,6 @@ func runWarnings(l *result.Loaded) []string {
 		}
 	}
 	return out
-}
-
-// clockStep finds a trial that began, by its date, before the one ahead of it
-// had ended.
-func clockStep(lines []result.Trial) (trial string, step time.Duration, found bool) {
-	for i := 1; i < len(lines); i++ {
-		end := lines[i-1].Started.Add(time.Duration(lines[i-1].WallS * float64(time.Second)))
-		if d := end.Sub(lines[i].Started); d > time.Second {
-			return lines[i].Trial, d, true
-		}
-	}
-	return "", 0, false
 }
 
 // warnings are those of one workload.

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,6 +111,8 @@ func times(ratio float64, better result.Better) string {
 		return fmt.Sprintf("%.0f times %s", ratio, plainer(word, better))
 	case ratio >= 1.95:
 		return fmt.Sprintf("%.1f times %s", ratio, plainer(word, better))
+	case ratio >= 1.005 && better == result.Lower: // as the ratio in the tables has it
+		return fmt.Sprintf("%.0f %% less", (1-1/ratio)*100)
 	case ratio >= 1.005:
 		return fmt.Sprintf("%.0f %% %s", (ratio-1)*100, word)
 	}
@@ -174,6 +177,9 @@ func command(words []string) string {
 
 // reproduce is the command that runs one cell again as this run did.
 func reproduce(r *result.Run, w *result.Workload, cell string) string {
+	if slices.Contains(w.Tags, "self-test") { // its workload is built in, and no file
+		return "benchrun gate --self-test"
+	}
 	words := []string{"benchrun", "run", quote(w.File), "--only", "'cell:" + strings.ReplaceAll(cell, "'", `'\''`) + "'"}
 	s := r.Settings
 	if s.Quick {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,17 @@ func comparable(head, base *result.Loaded, workload string) (forbids, doubts []s
 	if x, y := base.Run.Machine.KernelSeries(), head.Run.Machine.KernelSeries(); x != y {
 		doubts = append(doubts, fmt.Sprintf("kernel: %s, not %s", orUnknown(y), orUnknown(x)))
 	}
+	for _, d := range base.Run.Machine.Doubts(head.Run.Machine) {
+		doubts = append(doubts, "perhaps another machine: "+d)
+	}
+	for _, x := range []struct {
+		run *result.Loaded
+		w   *result.Workload
+	}{{head, h}, {base, b}} {
+		if slices.Contains(x.run.Edited, workload) {
+			say("%s", edited(x.run, x.w))
+		}
+	}
 	switch {
 	case h.SHA256 == "" || b.SHA256 == "":
 		if h.Text == "" || h.Text != b.Text {
@@ -41,6 +53,8 @@ func comparable(head, base *result.Loaded, workload string) (forbids, doubts []s
 		}
 	case h.SHA256 != b.SHA256:
 		say("another text of the workload: %s", firstDifference(b.Text, h.Text))
+	case h.Text != b.Text:
+		say("another text of the workload under the same hash: %s", firstDifference(b.Text, h.Text))
 	}
 	if h.Primary != b.Primary {
 		say("another primary metric: %s, not %s", orUnknown(h.Primary), orUnknown(b.Primary))
@@ -57,6 +71,11 @@ func comparable(head, base *result.Loaded, workload string) (forbids, doubts []s
 		}
 	}
 	return forbids, doubts
+}
+
+// edited tells that the text of a workload is not the one that was measured.
+func edited(l *result.Loaded, w *result.Workload) string {
+	return fmt.Sprintf("the text that %s holds was changed after the run, or is not there: its SHA-256 is %x, not %s", l.Run.Run, sha256.Sum256([]byte(w.Text)), orUnknown(w.SHA256))
 }
 
 func findWorkload(r *result.Run, name string) *result.Workload {

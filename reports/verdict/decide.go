@@ -33,7 +33,8 @@ func Decide(head *result.Loaded, base func(workload string) *result.Loaded, rule
 	}
 	g.coverage()
 	g.judge()
-	g.controls()
+	g.d.Controls = controls(g.head, g.rules.Thresholds)
+	g.alarms()
 	g.conclude()
 	return g.d
 }
@@ -93,28 +94,57 @@ func (g *gate) builds() {
 		g.say(result.ExitBaseline, "the run has the one build %s and there is no baseline: nothing to compare with", names[0])
 		return
 	}
+	if !g.hasBase(&g.head.Run) {
+		g.d.Head, g.d.Base = strings.Join(names, ", "), ""
+		return
+	}
+	for i := range g.head.Run.Workloads {
+		if w := &g.head.Run.Workloads[i]; slices.Contains(g.head.Edited, w.Name) {
+			g.say(result.ExitBaseline, "%s: %s", w.Name, edited(g.head, w))
+		}
+	}
 	first := g.head.Run.Builds[names[0]]
 	for _, n := range names[1:] {
 		if b := g.head.Run.Builds[n]; result.SameBuild(b, first) {
 			g.warn("the builds %s and %s are the same file: any difference is chance", names[0], n)
 		}
 	}
-	columns := Columns(g.head)
-	at := index(columns)
-	for i := range columns {
-		c := &columns[i]
-		if c.Build == names[0] {
+	for _, x := range buildDuels(&g.head.Run, Columns(g.head)) {
+		if x.head.Planned == 0 { // the run's budget had no room for it
+			g.warn("%s %s: left out of the run; it is not judged", x.head.Workload, x.head.Cell)
 			continue
 		}
-		if c.Planned == 0 { // the run's budget had no room for it
-			g.warn("%s %s: left out of the run; it is not judged", c.Workload, c.Cell)
-			continue
+		g.duels = append(g.duels, x)
+	}
+}
+
+// hasBase asks which of several builds is the base.
+func (g *gate) hasBase(r *result.Run) bool {
+	if _, ok := BaseBuild(r); ok {
+		return true
+	}
+	names := strings.Join(Builds(r), ", ")
+	if r.BaseBuild == "" {
+		g.say(result.ExitBaseline, "the run %s does not say which of its builds %s is the base build", r.Run, names)
+	} else {
+		g.say(result.ExitBaseline, "the base build %q of the run %s is none of its builds %s", r.BaseBuild, r.Run, names)
+	}
+	return false
+}
+
+// alarms warns of controls that differ.
+func (g *gate) alarms() {
+	if g.d.Controls == nil {
+		return
+	}
+	for _, j := range g.d.Controls.Cells {
+		if j.Alarm {
+			size := "more than a ratio can say"
+			if j.Ratio != nil {
+				size = percent(*j.Ratio - 1)
+			}
+			g.warn("%s: the A/A control %s differs by %s although its options cannot make a difference: smaller changes of %s may be chance (threshold %s from %s)", j.Workload, j.Cell, size, j.Metric, percent(j.Threshold.Relative), j.Threshold.Source)
 		}
-		name := c.Cell
-		if len(names) > 2 {
-			name = c.Name
-		}
-		g.duels = append(g.duels, duel{name: name, primary: findWorkload(&g.head.Run, c.Workload).Primary, head: c, base: at[[3]string{c.Workload, c.Cell, names[0]}]})
 	}
 }
 
@@ -132,6 +162,9 @@ func (g *gate) runs(find func(workload string) *result.Loaded) {
 	g.d.Mode = Sequential
 	g.d.Head = g.head.Run.Run
 	heads := Builds(&g.head.Run)
+	if !g.hasBase(&g.head.Run) {
+		return
+	}
 	columns := Columns(g.head)
 	at := index(columns)
 	loaded := map[*result.Loaded]map[[3]string]*Column{}
@@ -173,9 +206,12 @@ func (g *gate) runs(find func(workload string) *result.Loaded) {
 		for _, build := range ours {
 			// A baseline of several builds is the one of the same name, else
 			// its own base build.
-			name := theirs[0]
-			if slices.Contains(theirs, build) {
-				name = build
+			name := build
+			if !slices.Contains(theirs, build) {
+				if !g.hasBase(&base.Run) {
+					continue
+				}
+				name = theirs[0]
 			}
 			g.cells(w, build, name, at, loaded[base], base, len(ours) > 1)
 		}
@@ -233,7 +269,13 @@ func (g *gate) judge() {
 	var judged []duel
 	for _, x := range g.duels {
 		switch {
-		case unsupported(x.head) || unsupported(x.base):
+		case unsupported(x.head) != unsupported(x.base):
+			side, other := "head", "base"
+			if unsupported(x.base) {
+				side, other = other, side
+			}
+			g.say(result.ExitFailed, "%s %s: the target of the %s does not support the cell, that of the %s does: the expected metric %s is absent", x.head.Workload, x.name, side, other, orUnknown(x.primary))
+		case unsupported(x.head):
 			g.warn("%s %s: the target does not support the cell; it is not judged", x.head.Workload, x.name)
 		case x.primary == "":
 			g.warn("%s %s: the workload has no primary metric; the cell is not judged", x.head.Workload, x.name)
@@ -263,9 +305,6 @@ func (g *gate) compare(x duel, metric string, e rates) Judged {
 	seed := seed(g.head.Run.Seed, x.head.Workload, x.name, metric)
 	if g.d.Mode == Sequential {
 		j.judgeGroups(x.head.Samples(metric), x.base.Samples(metric), x.head.Failed, x.base.Failed, e, g.rules.Offset)
-		if g.rules.Screen && metric == x.primary {
-			j.screen(pairing{})
-		}
 		return j
 	}
 	p := pairUp(x.head, x.base, metric)
@@ -289,6 +328,11 @@ func threshold(find Thresholds, workload, metric string, m result.Metric) Thresh
 		}
 	}
 	return Threshold{Band: DefaultBand(m), Source: "default"}
+}
+
+// ThresholdOf is the threshold that a metric of a workload is judged with.
+func ThresholdOf(find Thresholds, workload, metric string) Threshold {
+	return threshold(find, workload, metric, describe(metric))
 }
 
 // absent asks for the primary metric in every trial that is ok. Where the
@@ -333,7 +377,8 @@ func (g *gate) doubt(j *Judged, x duel) {
 }
 
 // advise judges the other metrics. They change no exit code; what is called
-// faster or slower is a discovery among all of them.
+// faster or slower is a discovery among all of them, or leaves no doubt: with
+// few pairs no p is small enough for a discovery.
 func (g *gate) advise(duels []duel) {
 	e := share(1, false)
 	metrics := map[string][]string{}
@@ -362,62 +407,10 @@ func (g *gate) advise(duels []duel) {
 		}
 	}
 	for i, found := range stats.BenjaminiHochberg(ps, discoveryRate) {
-		if j := &g.d.Advisory[i]; !found && (j.Verdict == Faster || j.Verdict == Slower) {
+		if j := &g.d.Advisory[i]; !found && !j.plain && (j.Verdict == Faster || j.Verdict == Slower) {
 			j.Why = fmt.Sprintf("%s on its own, but no discovery among %d metrics (Benjamini-Hochberg at %s)", j.Verdict, len(ps), percent(discoveryRate))
 			j.Verdict = Inconclusive
 		}
-	}
-}
-
-// controls compares cells that the options' own rules make alike.
-func (g *gate) controls() {
-	columns := Columns(g.head)
-	at := index(columns)
-	c := &Controls{Cells: []Judged{}}
-	for _, w := range g.head.Run.Workloads {
-		for _, group := range w.Inert {
-			for _, build := range Builds(&g.head.Run) {
-				var first *Column
-				for _, cell := range group {
-					x := at[[3]string{w.Name, cell, build}]
-					if x == nil || w.Primary == "" || len(x.Samples(w.Primary)) == 0 {
-						continue
-					}
-					if first == nil {
-						first = x
-						continue
-					}
-					j := g.control(x, first, w.Primary)
-					if j.Alarm {
-						g.warn("%s: the A/A control %s differs by %s although its options cannot make a difference: smaller changes of %s may be chance (threshold %s from %s)", w.Name, j.Cell, percent(*j.Ratio-1), j.Metric, percent(j.Threshold.Relative), j.Threshold.Source)
-					}
-					c.add(j)
-				}
-			}
-		}
-	}
-	if c.Pairs > 0 {
-		g.d.Controls = c
-	}
-}
-
-func (g *gate) control(x, first *Column, metric string) Judged {
-	m := describe(metric)
-	j := Judged{
-		Workload: x.Workload, Cell: x.Name + " against " + first.Name, Build: x.Build, Metric: metric, Unit: m.Unit, Better: m.Better,
-		Planned: min(x.Planned, first.Planned), HeadFailed: x.Failed, BaseFailed: first.Failed, Threshold: g.threshold(x.Workload, metric, m),
-		HeadMedian: medianPtr(x.Samples(metric)), BaseMedian: medianPtr(first.Samples(metric)),
-	}
-	j.judgePairs(pairUp(x, first, metric), share(1, false), seed(g.head.Run.Seed, x.Workload, x.Name, first.Name, metric))
-	j.Alarm = j.Verdict == Faster || j.Verdict == Slower
-	return j
-}
-
-func (c *Controls) add(j Judged) {
-	c.Cells = append(c.Cells, j)
-	c.Pairs++
-	if j.Alarm {
-		c.Alarms++
 	}
 }
 

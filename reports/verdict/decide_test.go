@@ -215,7 +215,10 @@ func TestNotComparable(t *testing.T) {
 		{"cores", func(l *result.Loaded) { l.Run.Machine.Cores = 64 }, result.ExitBaseline, "cores: 2, not 64"},
 		{"memory", func(l *result.Loaded) { l.Run.Machine.MemoryBytes = 64 << 30 }, result.ExitBaseline, "memory: 8.0 GiB, not 64.0 GiB"},
 		{"a little memory", func(l *result.Loaded) { l.Run.Machine.MemoryBytes += 64 << 20 }, result.ExitOK, ""},
-		{"host", func(l *result.Loaded) { l.Run.Machine.Hostname = "desk" }, result.ExitBaseline, "host: lab, not desk"},
+		{"host", func(l *result.Loaded) { l.Run.Machine.Hostname = "desk" }, result.ExitOK, ""},
+		{"host, and memory that is not known", func(l *result.Loaded) { l.Run.Machine.Hostname, l.Run.Machine.MemoryBytes = "desk", 0 }, result.ExitBaseline, "host: lab, not desk"},
+		{"edited text", func(l *result.Loaded) { l.Run.Workloads[0].Text = "name = \"x\"\n" }, result.ExitBaseline, `another text of the workload under the same hash: line 1 is "name = \"w\"", not "name = \"x\""`},
+		{"edited", func(l *result.Loaded) { l.Edited = []string{"w"} }, result.ExitBaseline, "was changed after the run"},
 		{"limit", func(l *result.Loaded) { l.Run.Machine.CgroupCPUs = 1.5 }, result.ExitBaseline, "CPUs of the control group: unlimited, not 1.5"},
 		{"kernel", func(l *result.Loaded) { l.Run.Machine.Kernel = "5.10.0" }, result.ExitOK, ""},
 		{"text", func(l *result.Loaded) {

@@ -88,6 +88,8 @@ type Judged struct {
 	Alarm       bool      `json:"alarm,omitempty"`   // of a screen: to be run again
 	Cleared     bool      `json:"cleared,omitempty"` // alarmed at the first look, not after the second
 	Why         string    `json:"why"`               // in words and numbers
+
+	plain bool // few pairs leave no doubt
 }
 
 // Controls are the pairs of cells that cannot differ by their options: what

@@ -16,12 +16,21 @@ const (
 	// callError is the one-sided error of the intervals of a call, divided by
 	// the number of cells judged.
 	callError = 0.05
-	// confirmedError is the error of the exact test that a noisy cell takes as
-	// well, at the second of two looks.
-	confirmedError = 0.02
+	// confirmedError is the error of the exact test at the second of two looks.
+	confirmedError = 0.0175
+	// apartError is the error of few samples of two runs of different times.
+	apartError = 0.015
+	// surePairs is the number of pairs below which the bootstrap interval is too
+	// narrow to convince alone.
+	surePairs = 8
+	// confirmedPairs is surePairs at the second look.
+	confirmedPairs = 15
 	// SameLevel is the level of the interval that must lie inside the band for
 	// the verdict same. It is not corrected: no alarm hangs on it.
 	SameLevel = 0.90
+	// severalNoise is the error of the noise at the second look of several cells:
+	// the screen has picked those that chance made slow. severalNoisy is noisy there.
+	severalNoise, severalNoisy = 0.0125, 2.0
 	// noisy is how many thresholds the noise of a cell may reach before an
 	// interval alone no longer convinces.
 	noisy = 1.5
@@ -30,21 +39,32 @@ const (
 	screenTail = 0.20
 	// equal is how far two computed logarithms may differ and mean the same.
 	equal = 1e-9
+	// last is the logarithm of a pair that ranks at the end of its direction;
+	// e^300 fits in a number. What is beyond countable is none to show.
+	last, countable = 300, 100
 )
 
 // rates are the error probabilities that one cell is judged with.
 type rates struct {
 	interval float64 // each tail of the interval
 	exact    float64 // of the exact test
+	ranks    float64 // of few samples of two runs of different times
+	noise    float64 // that a change must be larger than the noise of
+	noisy    float64 // thresholds that the noise may reach before an interval alone no longer convinces
+	sure     int     // pairs below which an interval alone does not convince
 }
 
 // share splits a call's error evenly over its cells (Bonferroni): the verdict
 // of a cell depends on how many others are judged, never on what they measured.
 func share(cells int, confirmed bool) rates {
 	cells = max(cells, 1)
-	e := rates{callError / float64(cells), callError / float64(cells)}
+	part := callError / float64(cells)
+	e := rates{interval: part, exact: part, noise: part, noisy: noisy, ranks: apartError / float64(cells), sure: surePairs}
 	if confirmed {
-		e.exact = confirmedError / float64(cells)
+		e.exact, e.sure = confirmedError/float64(cells), confirmedPairs
+		if cells > 1 {
+			e.noise, e.noisy = severalNoise/float64(cells), severalNoisy
+		}
 	}
 	return e
 }
@@ -89,7 +109,7 @@ func censored(t *result.Trial) bool {
 // finding is what samples say of a change.
 type finding struct {
 	verdict Verdict
-	ci      *stats.Interval // of the ratio
+	ci      *stats.Interval // of the logarithm of the ratio
 	level   float64
 	why     string
 }
@@ -106,12 +126,12 @@ func paired(logs, differences []float64, flips stats.SignFlip, better result.Bet
 		f.why = "one pair has no interval"
 		return f
 	}
-	f.ci = &stats.Interval{Low: math.Exp(wide.Low), High: math.Exp(wide.High)}
+	f.ci = &wide
 	narrow, _ := stats.BootstrapMedian(logs, SameLevel)
 	inside := narrow.Low >= -limit-equal && narrow.High <= limit+equal
 	if inside || withinAll(differences, band.Absolute) {
 		f.verdict, f.level = Same, SameLevel
-		f.ci = &stats.Interval{Low: math.Exp(narrow.Low), High: math.Exp(narrow.High)}
+		f.ci = &narrow
 		f.why = "the interval lies inside the threshold"
 		if !inside {
 			f.why = "no pair differs by more than the absolute threshold"
@@ -120,6 +140,7 @@ func paired(logs, differences []float64, flips stats.SignFlip, better result.Bet
 	}
 	spread, _ := stats.MedianError(logs)
 	noise := stats.NormalQuantile(e.interval) * spread
+	shown := stats.NormalQuantile(e.noise) * spread // what a change must be larger than
 	excludes := wide.Low > equal || wide.High < -equal
 	switch {
 	case better == result.Neutral:
@@ -130,10 +151,13 @@ func paired(logs, differences []float64, flips stats.SignFlip, better result.Bet
 		f.why = "it differs, but the median ratio is inside the threshold and the interval is not"
 	case math.Abs(difference) <= band.Absolute:
 		f.why = "the median difference is below the absolute threshold"
-	case math.Abs(middle) <= noise:
-		f.why = fmt.Sprintf("the change is no larger than the noise of so many pairs, %s", percent(math.Expm1(noise)))
-	case noise > noisy*limit && min(flips.Greater, flips.Less) > e.exact:
-		f.why = fmt.Sprintf("the pairs scatter by more than %g thresholds, and the exact sign-flip test finds no change at %.2g", noisy, e.exact)
+	case math.Abs(middle) <= shown:
+		f.why = fmt.Sprintf("the change is no larger than the noise of so many pairs, %s", percent(math.Expm1(shown)))
+	case (len(logs) < e.sure && !beyondDoubt(logs, limit) || noise > e.noisy*limit) && min(flips.Greater, flips.Less) > e.exact:
+		f.why = fmt.Sprintf("the exact sign-flip test finds no change: p = %.2g, and it takes %.2g", min(flips.Greater, flips.Less), e.exact)
+		if least := math.Ldexp(1, -len(logs)); least > e.exact {
+			f.why = fmt.Sprintf("%d pairs are too few for the exact sign-flip test, which can reach p = %.2g with them and takes %.2g", len(logs), least, e.exact)
+		}
 	default:
 		f.verdict = direction((middle > 0) == (better == result.Higher))
 		f.why = "the interval excludes 1 and the median ratio is beyond the threshold"
@@ -154,13 +178,16 @@ func (j *Judged) judgePairs(p pairing, e rates, seed uint64) {
 		j.Why = fmt.Sprintf("only %d of %d pairs came to an end: those that are missing may be the slow ones", j.N, j.Planned)
 		return
 	}
-	logs, ok := stats.LogRatios(p.head, p.base)
+	logs, ok := logRatios(p.head, p.base)
 	differences := make([]float64, j.N)
 	for i := range differences {
 		differences[i] = p.head[i] - p.base[i]
 	}
-	if !ok {
+	if middle, _ := stats.Median(logs); !ok || math.Abs(middle) > countable {
 		j.Why = "a value of 0 on one side has no ratio"
+		if !ok {
+			j.Why = "a value below 0 has no ratio"
+		}
 		if j.N >= MinPairs && p.headLost+p.baseLost == 0 && withinAll(differences, j.Threshold.Absolute) {
 			j.Verdict, j.Why = Same, "no pair differs by more than the absolute threshold"
 		}
@@ -177,20 +204,42 @@ func (j *Judged) judgePairs(p pairing, e rates, seed uint64) {
 	f := paired(logs, differences, flips, j.Better, j.Threshold.Band, e)
 	f = f.censor(p, logs, differences, j, e, seed)
 	j.Verdict, j.Level, j.Why = f.verdict, f.level, f.why
+	j.plain = beyondDoubt(logs, math.Log1p(j.Threshold.Relative))
 	if f.ci != nil {
-		j.CILow, j.CIHigh = ratioPtr(f.ci.Low), ratioPtr(f.ci.High)
+		j.CILow, j.CIHigh = logPtr(f.ci.Low), logPtr(f.ci.High)
 	}
+}
+
+// logRatios are the logarithms of head to base, pair by pair. A pair of two
+// zeros is the ratio 1, one with a zero on one side ranks at the end of its
+// direction. What is below 0 has none.
+func logRatios(head, base []float64) ([]float64, bool) {
+	logs := make([]float64, len(head))
+	for i := range logs {
+		switch h, b := head[i], base[i]; {
+		case !(h >= 0) || !(b >= 0) || math.IsInf(h, 0) || math.IsInf(b, 0):
+			return nil, false
+		case h == 0 && b == 0:
+		case h == 0:
+			logs[i] = -last
+		case b == 0:
+			logs[i] = last
+		default:
+			logs[i] = math.Log(h) - math.Log(b)
+		}
+	}
+	return logs, true
 }
 
 // ratio fills in the numbers that need no verdict.
 func (j *Judged) ratio(logs []float64, e rates) {
 	if m, ok := stats.Median(logs); ok {
-		j.Ratio = ratioPtr(math.Exp(m))
+		j.Ratio = logPtr(m)
 	}
 	if s, ok := stats.PairedShift(logs, j.Level); ok {
-		j.Shift = ratioPtr(math.Exp(s.Value))
+		j.Shift = logPtr(s.Value)
 		if s.CI != nil {
-			j.ShiftLow, j.ShiftHigh = ratioPtr(math.Exp(s.CI.Low)), ratioPtr(math.Exp(s.CI.High))
+			j.ShiftLow, j.ShiftHigh = logPtr(s.CI.Low), logPtr(s.CI.High)
 		}
 	}
 	if s, ok := stats.MedianError(logs); ok {
@@ -205,7 +254,6 @@ func (f finding) censor(p pairing, logs, differences []float64, j *Judged, e rat
 	if p.headLost+p.baseLost == 0 || f.verdict == Inconclusive {
 		return f
 	}
-	const last = 300 // e^300 fits in a number
 	sign := 1.0
 	if j.Better == result.Higher {
 		sign = -1
@@ -247,10 +295,11 @@ func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rat
 		return
 	}
 	flat := constant(head) && constant(base) && math.Abs(head[0]-base[0]) <= j.Threshold.Absolute
+	head, base = ranked(head), ranked(base)
 	r, ok := stats.MedianQuotient(head, base, j.Level)
-	if !ok {
+	if !ok || math.Abs(math.Log(r.Ratio)) > countable {
 		j.Why = "a value of 0 has no ratio"
-		if j.N >= MinPairs && headLost+baseLost == 0 && (flat || constant(head) && constant(base) && head[0] == base[0]) {
+		if j.N >= MinPairs && headLost+baseLost == 0 && flat {
 			j.Verdict, j.Why = Same, "both sides are constant and alike"
 		}
 		return
@@ -260,7 +309,7 @@ func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rat
 		j.Why = fmt.Sprintf("%d samples are too few for a verdict; it takes %d", j.N, MinPairs)
 		return
 	}
-	j.CILow, j.CIHigh = ratioPtr(r.CI.Low), ratioPtr(r.CI.High)
+	j.CILow, j.CIHigh = logPtr(math.Log(r.CI.Low)), logPtr(math.Log(r.CI.High))
 	limit := 1 + j.Threshold.Relative
 	near := math.Abs(*j.HeadMedian-*j.BaseMedian) <= j.Threshold.Absolute
 	narrow, _ := stats.MedianQuotient(head, base, SameLevel)
@@ -275,7 +324,7 @@ func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rat
 			return
 		}
 		j.Verdict, j.Level = Same, SameLevel
-		j.CILow, j.CIHigh = ratioPtr(narrow.CI.Low), ratioPtr(narrow.CI.High)
+		j.CILow, j.CIHigh = logPtr(math.Log(narrow.CI.Low)), logPtr(math.Log(narrow.CI.High))
 		j.Why = "the interval lies inside the threshold; what lay between the runs is not known"
 	case j.Better == result.Neutral:
 		j.Why = "the metric has no better direction"
@@ -287,6 +336,8 @@ func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rat
 		j.Why = "the interval holds no change"
 	case !excludes(1 + offset):
 		j.Why = fmt.Sprintf("the interval excludes 1, but not when it is wider by %s, which may lie between two runs", percent(offset))
+	case j.N < surePairs && !apart(head, base, e.ranks):
+		j.Why = fmt.Sprintf("the interval excludes 1, but with fewer than %d samples on a side the runs must not overlap, by chance in fewer than %.2g of all cases", surePairs, e.ranks)
 	default:
 		v := direction((r.Ratio > 1) == (j.Better == result.Higher))
 		if v == Faster && headLost > 0 || v == Slower && baseLost > 0 {
@@ -296,6 +347,51 @@ func (j *Judged) judgeGroups(head, base []float64, headLost, baseLost int, e rat
 		j.Verdict = v
 		j.Why = fmt.Sprintf("the interval excludes 1, also when it is wider by %s, which may lie between two runs", percent(offset))
 	}
+}
+
+// beyondDoubt tells whether few pairs leave no doubt: each is beyond the threshold on
+// one side, and they scatter by less than half of the change.
+func beyondDoubt(logs []float64, limit float64) bool {
+	low, high := slices.Min(logs), slices.Max(logs)
+	middle, _ := stats.Median(logs)
+	return (low > limit || high < -limit) && 2*(high-low) < math.Abs(middle)
+}
+
+// apart tells whether all samples of one run lie above all of the other, and
+// whether a random division of the samples does so rarely enough or both runs
+// scatter by less than half of the distance of their medians.
+func apart(head, base []float64, most float64) bool {
+	above, below := head, base
+	if slices.Max(head) < slices.Min(base) {
+		above, below = base, head
+	}
+	if slices.Min(above) <= slices.Max(below) {
+		return false
+	}
+	a, _ := stats.Median(above)
+	b, _ := stats.Median(below)
+	scatter := max(math.Log(slices.Max(above)/slices.Min(above)), math.Log(slices.Max(below)/slices.Min(below)))
+	return 1/ways(len(head)+len(base), len(head)) <= most || 2*scatter < math.Log(a/b)
+}
+
+// ways is in how many ways k of n can be chosen.
+func ways(n, k int) float64 {
+	out := 1.0
+	for i := range k {
+		out *= float64(n-i) / float64(i+1)
+	}
+	return out
+}
+
+// ranked are values of which those of 0 have a logarithm that ranks last.
+func ranked(xs []float64) []float64 {
+	out := slices.Clone(xs)
+	for i, x := range out {
+		if x == 0 {
+			out[i] = math.Exp(-last)
+		}
+	}
+	return out
 }
 
 func constant(xs []float64) bool {
@@ -310,7 +406,7 @@ func constant(xs []float64) bool {
 // screen is the first of two looks: it alarms where a cell might be slower and
 // pronounces none slower.
 func (j *Judged) screen(p pairing) {
-	logs, ok := stats.LogRatios(p.head, p.base)
+	logs, ok := logRatios(p.head, p.base)
 	if ok && len(logs) >= MinPairs && j.Better != result.Neutral {
 		differences := make([]float64, len(logs))
 		for i := range logs {
@@ -348,6 +444,15 @@ func ratioPtr(x float64) *float64 {
 		return nil
 	}
 	return finitePtr(x)
+}
+
+// logPtr is the ratio of a logarithm, unless it stands for the end of a
+// direction.
+func logPtr(x float64) *float64 {
+	if math.Abs(x) > countable {
+		return nil
+	}
+	return ratioPtr(math.Exp(x))
 }
 
 func medianPtr(xs []float64) *float64 {

@@ -63,7 +63,8 @@ func Columns(l *result.Loaded) []Column {
 	return out
 }
 
-// Builds lists the builds of a run, the base build first.
+// Builds lists the builds of a run by name, the base build first where the run
+// says which one it is.
 func Builds(r *result.Run) []string {
 	names := slices.Sorted(maps.Keys(r.Builds))
 	if len(names) == 0 {
@@ -85,6 +86,16 @@ func Builds(r *result.Run) []string {
 		return 0
 	})
 	return names
+}
+
+// BaseBuild is the build that the others of a run are compared with; false: the
+// run does not say which one it is, and to guess would turn verdicts round.
+func BaseBuild(r *result.Run) (string, bool) {
+	builds := Builds(r)
+	if len(builds) == 0 || len(builds) > 1 && builds[0] != r.BaseBuild {
+		return "", false
+	}
+	return builds[0], true
 }
 
 // Reference is the cell of a workload that the others are compared with.

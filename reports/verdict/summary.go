@@ -13,6 +13,11 @@ func Summarize(l *result.Loaded) *result.Summary { return SummarizeWith(l, nil) 
 // SummarizeWith computes the summary of a run. Where thresholds are given, the
 // verdicts of pairs rest on them.
 func SummarizeWith(l *result.Loaded, thresholds Thresholds) *result.Summary {
+	return SummaryOf(l, Within(l, thresholds))
+}
+
+// SummaryOf computes the summary of a run whose columns have been compared.
+func SummaryOf(l *result.Loaded, c *Comparisons) *result.Summary {
 	s := &result.Summary{Schema: result.Schema, Run: l.Run.Run, Workloads: map[string]result.WorkloadSummary{}}
 	columns := Columns(l)
 	for _, w := range l.Run.Workloads {
@@ -22,14 +27,15 @@ func SummarizeWith(l *result.Loaded, thresholds Thresholds) *result.Summary {
 				own = append(own, c)
 			}
 		}
-		sum := summarize(&l.Run, w.Name, own, thresholds)
+		sum := summarize(own)
+		sum.Pairs, sum.BuildPairs = pairsOf(c.Cells, w.Name), pairsOf(c.Builds, w.Name)
 		sum.Derived = derived(&w, own)
 		s.Workloads[w.Name] = sum
 	}
 	return s
 }
 
-func summarize(run *result.Run, workload string, columns []Column, thresholds Thresholds) result.WorkloadSummary {
+func summarize(columns []Column) result.WorkloadSummary {
 	out := result.WorkloadSummary{Cells: map[string]result.CellSummary{}}
 	metrics := Metrics(columns)
 	for i := range columns {
@@ -42,45 +48,27 @@ func summarize(run *result.Run, workload string, columns []Column, thresholds Th
 		}
 		out.Cells[c.Name] = cell
 	}
-	builds := Builds(run)
-	reference := Reference(run, workload)
-	for i := range columns {
-		c := &columns[i]
-		if c.Cell != reference {
-			if ref := find(columns, reference, c.Build); ref != nil {
-				put(&out.Pairs, c.Name, pairs(run, c, ref, metrics, thresholds))
-			}
-		}
-		if c.Build != builds[0] {
-			if base := find(columns, c.Cell, builds[0]); base != nil {
-				name := c.Cell
-				if len(builds) > 2 {
-					name = c.Name
-				}
-				put(&out.BuildPairs, name, pairs(run, c, base, metrics, thresholds))
-			}
-		}
-	}
 	return out
 }
 
-func put(to *map[string]map[string]result.Pair, name string, pairs map[string]result.Pair) {
-	if len(pairs) == 0 {
-		return
-	}
-	if *to == nil {
-		*to = map[string]map[string]result.Pair{}
-	}
-	(*to)[name] = pairs
-}
-
-func find(columns []Column, cell, build string) *Column {
-	for i := range columns {
-		if columns[i].Cell == cell && columns[i].Build == build {
-			return &columns[i]
+// pairsOf are the comparisons of a workload as summary.json has them. Metrics
+// that no block has on both sides are left out.
+func pairsOf(all []Judged, workload string) map[string]map[string]result.Pair {
+	var out map[string]map[string]result.Pair
+	for i := range all {
+		j := &all[i]
+		if j.Workload != workload || j.N == 0 {
+			continue
 		}
+		if out == nil {
+			out = map[string]map[string]result.Pair{}
+		}
+		if out[j.Cell] == nil {
+			out[j.Cell] = map[string]result.Pair{}
+		}
+		out[j.Cell][j.Metric] = result.Pair{N: j.N, Ratio: j.Ratio, CILow: j.CILow, CIHigh: j.CIHigh, Verdict: string(j.Verdict)}
 	}
-	return nil
+	return out
 }
 
 func stat(d stats.Description, c *Column, m result.Metric) result.Stat {
@@ -92,29 +80,6 @@ func stat(d stats.Description, c *Column, m result.Metric) result.Stat {
 		s.CILow, s.CIHigh = &d.CI.Low, &d.CI.High
 	}
 	return s
-}
-
-// pairs compares a column with its reference, metric by metric. Metrics that
-// no block has in both are left out.
-func pairs(run *result.Run, c, ref *Column, metrics []string, thresholds Thresholds) map[string]result.Pair {
-	out := map[string]result.Pair{}
-	for _, m := range metrics {
-		a, b := Pair(c, ref, m)
-		if len(a) == 0 {
-			continue
-		}
-		d := describe(m)
-		x := Compare(a, b, d.Better, threshold(thresholds, c.Workload, m, d).Band, min(c.Planned, ref.Planned), seed(run.Seed, c.Workload, c.Name, ref.Name, m))
-		p := result.Pair{N: x.N, Verdict: string(x.Verdict)}
-		if x.Ratio != nil {
-			p.Ratio = &x.Ratio.Ratio
-			if x.Ratio.CI != nil {
-				p.CILow, p.CIHigh = &x.Ratio.CI.Low, &x.Ratio.CI.High
-			}
-		}
-		out[m] = p
-	}
-	return out
 }
 
 // seed gives every comparison random numbers of its own, the same each time.

@@ -34,7 +34,10 @@ type Series struct {
 
 // Point is one night of a series.
 type Point struct {
-	Night int      `json:"night"` // index
+	Night int `json:"night"` // index
+	// Cut tells why the values from here on are not of what was measured before;
+	// empty: they are. A change is one between points without a cut.
+	Cut   string   `json:"cut,omitempty"`
 	Value float64  `json:"value"`
 	Low   *float64 `json:"low,omitempty"`
 	High  *float64 `json:"high,omitempty"`

@@ -43,7 +43,7 @@ func Trends(runs []*result.Loaded) *Trend {
 		seen[l.Run.Run] = true
 		return false
 	})
-	s := &serieses{at: map[[4]string]int{}}
+	s := &serieses{at: map[[4]string]int{}, last: map[int]*result.Loaded{}}
 	for i, l := range nights {
 		n := night(l)
 		if i > 0 {
@@ -69,7 +69,7 @@ func (t *Trend) warn(format string, args ...any) {
 func night(l *result.Loaded) Night {
 	n := Night{Run: l.Run.Run, Date: l.Run.Started, Machine: machineWords(l.Run.Machine), Revision: l.Run.Tool.Revision}
 	builds := Builds(&l.Run)
-	if len(builds) > 1 {
+	if _, ok := BaseBuild(&l.Run); ok && len(builds) > 1 {
 		n.Reference = revision(&l.Run, builds[0])
 		n.Revision = revision(&l.Run, builds[1])
 	} else if len(builds) == 1 && l.Run.Builds[builds[0]].Revision != "" {
@@ -108,7 +108,7 @@ func machineWords(m result.Machine) string {
 
 // note tells what changed between two nights beside the revision.
 func note(before, after *result.Loaded) string {
-	notes := before.Run.Machine.Differences(after.Run.Machine)
+	notes := slices.Concat(before.Run.Machine.Differences(after.Run.Machine), before.Run.Machine.Doubts(after.Run.Machine))
 	if x, y := before.Run.Machine.Kernel, after.Run.Machine.Kernel; x != y {
 		notes = append(notes, fmt.Sprintf("kernel: %s, not %s", orUnknown(y), orUnknown(x)))
 	}
@@ -145,16 +145,51 @@ func note(before, after *result.Loaded) string {
 	return strings.Join(notes, "; ")
 }
 
+// cut tells why a series does not run on from one night to another: what was
+// measured, what with or where was not the same, so that no change between them
+// is one of the head.
+func cut(before, after *result.Loaded, workload string) string {
+	causes := before.Run.Machine.Differences(after.Run.Machine)
+	if x, y := findWorkload(&before.Run, workload), findWorkload(&after.Run, workload); x.SHA256 != y.SHA256 || x.Text != y.Text {
+		causes = append(causes, "another text of the workload: "+firstDifference(x.Text, y.Text))
+	}
+	if x, y := changes(before.Run.Overrides), changes(after.Run.Overrides); !slices.Equal(x, y) {
+		causes = append(causes, fmt.Sprintf("overrides: %q, not %q", y, x))
+	}
+	x, y := Builds(&before.Run), Builds(&after.Run)
+	if len(x) > 1 && len(y) > 1 {
+		if a, b := before.Run.Builds[x[0]], after.Run.Builds[y[0]]; !sameReference(a, b) {
+			causes = append(causes, fmt.Sprintf("another reference build: %s, not %s", revision(&after.Run, y[0]), revision(&before.Run, x[0])))
+		}
+	}
+	return strings.Join(causes, "; ")
+}
+
+// sameReference tells whether a pinned build is still the same. Built anew from
+// one revision it is another file, and the same program.
+func sameReference(a, b result.Build) bool {
+	if a.Revision != "" || b.Revision != "" {
+		return a.Revision == b.Revision
+	}
+	return a.SHA256 == b.SHA256
+}
+
 // serieses are the series in the making, in the order of their first nights.
 type serieses struct {
 	all []Series
 	at  map[[4]string]int
+	// last is the run of a series' last point.
+	last map[int]*result.Loaded
 }
 
 func (s *serieses) add(t *Trend, night int, l *result.Loaded) {
 	columns := Columns(l)
 	at := index(columns)
 	builds := Builds(&l.Run)
+	if _, ok := BaseBuild(&l.Run); !ok {
+		t.warn("%s: it is not known which of the builds is the base build; the night has no value", l.Run.Run)
+		return
+	}
 	for i := range columns {
 		c := &columns[i]
 		w := findWorkload(&l.Run, c.Workload)
@@ -186,6 +221,12 @@ func (s *serieses) add(t *Trend, night int, l *result.Loaded) {
 			continue
 		}
 		p.Night = night
+		if before := s.last[k]; before != nil {
+			if p.Cut = cut(before, l, c.Workload); p.Cut != "" {
+				t.warn("%s is cut before %s, %s: %s; changes are looked for on either side alone", c.Workload, l.Run.Started.UTC().Format("2006-01-02"), l.Run.Run, p.Cut)
+			}
+		}
+		s.last[k] = l
 		s.all[k].Points = append(s.all[k].Points, p)
 	}
 }
@@ -218,9 +259,21 @@ func medianPoint(c *Column, metric string) (Point, bool) {
 	return p, true
 }
 
-// changes finds the change points of a series.
+// changes finds the change points of a series, within each stretch that no cut
+// parts.
 func (t *Trend) changes(s *Series) {
 	points := s.Points[max(0, len(s.Points)-trendNights):]
+	for len(points) > 0 {
+		end := 1
+		for end < len(points) && points[end].Cut == "" {
+			end++
+		}
+		t.stretch(s, points[:end])
+		points = points[end:]
+	}
+}
+
+func (t *Trend) stretch(s *Series, points []Point) {
 	values := make([]float64, len(points))
 	for i, p := range points {
 		if !(p.Value > 0) {

@@ -84,6 +84,52 @@ func TestTrendRates(t *testing.T) {
 	}
 }
 
+// TestTrendCut: a step of half lies exactly where something else changed, and
+// is no change of the head; one that comes later is found. Fails if changes are
+// sought over the whole series, or if one of the causes is not looked at.
+func TestTrendCut(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*result.Run)
+		want   string
+	}{
+		"reference": {func(r *result.Run) { r.Builds["base"] = result.Build{Revision: "newer"} }, "another reference build: newer, not rev-base"},
+		"text":      {func(r *result.Run) { r.Workloads[0].SHA256, r.Workloads[0].Text = "other", "name = \"x\"\n" }, `another text of the workload: line 1 is "name = \"x\""`},
+		"machine":   {func(r *result.Run) { r.Machine.CPUModel = "new" }, "CPU model: new, not cpu"},
+		"overrides": {func(r *result.Run) { r.Overrides = []string{"cluster.workers=8"} }, "overrides"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := slices.Concat(nights(10, 99, 1, 3), nights(20, 16, 1.4, 4)[10:])
+			for i, l := range runs[10:] {
+				l.Run.Workloads = slices.Clone(l.Run.Workloads)
+				c.change(&l.Run)
+				for k := range l.Trials {
+					if x := &l.Trials[k]; x.Build == "head" {
+						for m := range x.Metrics {
+							x.Metrics[m] *= 1.5
+						}
+					}
+				}
+				runs[10+i] = l
+			}
+			tr := Trends(runs)
+			for _, s := range tr.Series {
+				for i, p := range s.Points {
+					if (p.Cut != "") != (i == 10) {
+						t.Errorf("night %d: cut %q", i, p.Cut)
+					}
+				}
+				if !strings.Contains(s.Points[10].Cut, c.want) {
+					t.Errorf("cut %q, want %q", s.Points[10].Cut, c.want)
+				}
+				if len(s.Changes) != 1 || s.Changes[0].Night != 16 {
+					t.Errorf("changes %+v", s.Changes)
+				}
+			}
+			wantWarning(t, tr.Warnings, "w is cut before", "changes are looked for on either side alone")
+		})
+	}
+}
+
 // TestTrendOddities: runs that are there twice, one night, gaps, raw medians,
 // and what changed beside the revision.
 func TestTrendOddities(t *testing.T) {
