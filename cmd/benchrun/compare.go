@@ -101,7 +101,7 @@ func (a *app) compare(base, head, thresholdsPath string, offset float64) (*verdi
 		if len(h.Run.Builds) < 2 {
 			return nil, errors.New("both are the same run, and it has one build: there is nothing to compare")
 		}
-		return a.judge(h, nil, rules), nil
+		return a.asItStands(h, nil, rules), nil
 	case h.Run.Run == b.Run.Run:
 		return nil, fmt.Errorf("%w: %s and %s are both %s; one is a copy of the other, or was edited", result.ErrSameRun, base, head, h.Run.Run)
 	}
