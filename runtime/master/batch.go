@@ -78,10 +78,11 @@ type Batch struct {
 	commits    []joblog.AttemptID // to be carried out, one after the other
 	committing bool
 	started    time.Duration
-	waiting    int             // workers that the first schedule waits for
-	announced  bool            // Begin was called
-	begun      bool            // the scheduler has started
-	cut        map[string]bool // vertices that are complete, as the log was told
+	waiting    int                   // workers that the first schedule waits for
+	announced  bool                  // Begin was called
+	begun      bool                  // the scheduler has started
+	asked      map[batch.Worker]bool // for their inventories, by the scheduler
+	cut        map[string]bool       // vertices that are complete, as the log was told
 	timer      *time.Timer
 	limit      *time.Timer
 	ending     *batchEnd
@@ -99,7 +100,7 @@ type batchWorker struct {
 func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
 		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), reported: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
-		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, sources: map[string]*batchSource{},
+		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, asked: map[batch.Worker]bool{}, sources: map[string]*batchSource{},
 		results: map[joblog.AttemptID]*batch.Result{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 	}
 	m.shared.counts, m.shared.finished = map[joblog.AttemptID]int64{}, map[string]map[int]int64{}

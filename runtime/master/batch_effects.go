@@ -19,6 +19,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 	epoch := m.cfg.Epoch
 	switch x := x.(type) {
 	case batch.AskInventory:
+		m.asked[x.Worker] = true
 		m.send(x.Worker, control.AskInventory{Epoch: epoch})
 	case batch.SettleInventory:
 		for _, id := range x.Adopt {
@@ -111,6 +112,8 @@ func (m *Batch) note(e timeline.Event) {
 			m.jobEvent("RECONCILING", nil)
 		}
 		return
+	case timeline.PartitionLost:
+		m.sweep(e)
 	case timeline.PartitionKept:
 		m.goneOn[attemptKey{joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}, e.Attempt}] = true
 	case timeline.TaskState:
@@ -140,6 +143,17 @@ func (m *Batch) note(e timeline.Event) {
 		e.Attempt = control.TaskID(id).Attempt
 	}
 	m.cfg.Timeline.Add(e)
+}
+
+// sweep releases what is left of a partition that is lost, where its worker is
+// not.
+func (m *Batch) sweep(e timeline.Event) {
+	for id, w := range m.partitions[joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}] {
+		if id.DataSet == e.Detail && id.Producer.Attempt == e.Attempt {
+			m.untrack(id)
+			m.send(w, control.ReleasePartitions{Epoch: m.cfg.Epoch, Partitions: []batch.PartitionID{id}})
+		}
+	}
 }
 
 // record appends to the log. Snapshots are taken at once.

@@ -67,6 +67,9 @@ func (j *journal) open() (joblog.Store, error) {
 		Durable:  func(n uint64) { j.m.schedule(batch.LogDurable{Number: n}) },
 		Pressure: func(on bool) { j.m.schedule(batch.LogPressure{On: on}) },
 		Trouble: func(since time.Time, cause error) {
+			if j.folder.dead.Load() {
+				return
+			}
 			e := timeline.Of(timeline.JobState)
 			e.State, e.Reason = "PROTECTED", ""
 			if cause != nil {

@@ -134,6 +134,14 @@ func (m *Batch) introduce(w *batchWorker) {
 		x.conn.Send(control.Peers{Epoch: m.cfg.Epoch, Addrs: addrs})
 	}
 	m.step(batch.WorkerJoined{ID: w.name, Slots: w.slots})
+	if m.begun {
+		// Its folder may be that of one that died: what nobody asks for must go.
+		m.enqueue(func() {
+			if !m.asked[w.name] {
+				m.send(w.name, control.AskInventory{Epoch: m.cfg.Epoch})
+			}
+		})
+	}
 }
 
 // workerLost handles the end of a connection, or silence.
