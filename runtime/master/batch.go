@@ -170,7 +170,12 @@ func (m *Batch) start() {
 	}
 	m.begun = true
 	m.limit.Stop()
-	m.schedule(batch.Start{HasLog: m.log.hasEvents()})
+	m.step(batch.Start{HasLog: m.log.hasEvents()})
+	if m.cfg.Epoch > 1 {
+		for _, w := range m.workers {
+			m.sweepWorker(w)
+		}
+	}
 }
 
 func (m *Batch) now() time.Duration { return time.Since(m.cfg.Origin) }

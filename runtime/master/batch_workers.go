@@ -135,13 +135,19 @@ func (m *Batch) introduce(w *batchWorker) {
 	}
 	m.step(batch.WorkerJoined{ID: w.name, Slots: w.slots})
 	if m.begun {
-		// Its folder may be that of one that died: what nobody asks for must go.
-		m.enqueue(func() {
-			if !m.asked[w.name] {
-				m.send(w.name, control.AskInventory{Epoch: m.cfg.Epoch})
-			}
-		})
+		m.sweepWorker(w)
 	}
+}
+
+// sweepWorker asks a worker for what it has if the scheduler does not: it may
+// still work for a master that left no log, and its folder may be that of one
+// that died. What nobody knows of has to go.
+func (m *Batch) sweepWorker(w *batchWorker) {
+	m.enqueue(func() {
+		if !m.asked[w.name] {
+			m.send(w.name, control.AskInventory{Epoch: m.cfg.Epoch})
+		}
+	})
 }
 
 // workerLost handles the end of a connection, or silence.

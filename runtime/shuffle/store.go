@@ -251,17 +251,40 @@ func (s *Store) Inventory(job string) []Finished {
 	slices.SortFunc(list, func(a, b *partition) int { return a.number - b.number })
 	var out []Finished
 	for _, p := range list {
-		data, err := s.root.Stat(p.ID.file(dataSuffix))
-		if err != nil || data.Size() != p.length {
-			continue
+		if s.whole(p) {
+			out = append(out, p.Finished)
 		}
-		index, err := s.root.Stat(p.ID.file(indexSuffix))
-		if err != nil || index.Size() != p.Disk-p.length {
-			continue
-		}
-		out = append(out, p.Finished)
 	}
 	return out
+}
+
+// whole looks whether a partition's files are there at their lengths.
+func (s *Store) whole(p *partition) bool {
+	data, err := s.root.Stat(p.ID.file(dataSuffix))
+	if err != nil || data.Size() != p.length {
+		return false
+	}
+	index, err := s.root.Stat(p.ID.file(indexSuffix))
+	return err == nil && index.Size() == p.Disk-p.length
+}
+
+// Sweep deletes what is left of partitions of a job that Inventory leaves out.
+func (s *Store) Sweep(job string) error {
+	var broken []PartitionID
+	s.mu.Lock()
+	list := make([]*partition, 0, len(s.mu.parts))
+	for id, p := range s.mu.parts {
+		if id.Job == job {
+			list = append(list, p)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range list {
+		if !s.whole(p) {
+			broken = append(broken, p.ID)
+		}
+	}
+	return s.Release(broken...)
 }
 
 // Release deletes partitions, whether the store knows them or not. One that is being

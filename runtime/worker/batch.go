@@ -372,6 +372,7 @@ func (w *Batch) giveUp() {
 	}
 }
 
+// trouble is noted where nobody waits for an answer.
 func (w *Batch) trouble(err error) {
 	e := timeline.Of(timeline.PartitionLost)
 	e.Detail, e.Reason = w.cfg.Name, err.Error()

@@ -194,6 +194,9 @@ func (s *service) inventory(epoch int64) {
 		inv.Running = append(inv.Running, batch.Execution{Attempt: id, Parallelism: d.Parallelism, State: scheduling.TaskFinished, Result: d.Result})
 	}
 	slices.SortFunc(inv.Running, func(a, b batch.Execution) int { return compareAttempts(a.Attempt, b.Attempt) })
+	if err := w.store.Sweep(j.id); err != nil {
+		w.trouble(err)
+	}
 	for _, f := range w.store.Inventory(j.id) {
 		if _, known := j.from[f.ID.Dataset]; !known {
 			continue
