@@ -59,7 +59,7 @@ var metrics = []Metric{
 // derived metrics need several trials of a block.
 var derived = []Metric{
 	{"steady_overhead_ratio", "ratio", Lower, 0.001, false, "batch, of several trials: makespan with job recovery over makespan without it in the same block, where no fault was done"},
-	{"recovery_efficiency", "ratio", Higher, 0.001, false, "batch, of several trials: what recovery saved of what it could save, (T_restart - T_fail) / (T_restart - T_ideal) in one block. T_restart: makespan of the same fault without job recovery; T_ideal: makespan without fault and without job recovery, plus the outage. 1: nothing was lost but the outage; 0: no better than a restart"},
+	{"recovery_efficiency", "ratio", Higher, 0.001, false, "batch, of several trials: what recovery saved of what it could save, (T_restart - T_fail) / (T_restart - T_ideal) in one block. T_restart: makespan of the same fault without job recovery; T_ideal: makespan without fault and without job recovery, plus the outage. 1: nothing was lost but the outage; 0: no better than a restart; above 1: tasks went on through the outage. Absent where a restart costs hardly more than the outage"},
 }
 
 // Metrics lists every metric of a trial, in the order of tables.

@@ -12,6 +12,7 @@ import (
 type Forest struct {
 	Title     string
 	Reference string // what ratios are to, in words
+	Band      string // what the bands of rows are, in words; empty: the threshold
 	Groups    []ForestGroup
 }
 
@@ -173,7 +174,7 @@ func (f *Forest) draw(s surface) {
 		title += "; " + b + " is better"
 	}
 	if f.banded() {
-		title += "; shaded: within the threshold"
+		title += "; shaded: within the " + f.band()
 	}
 	middle := left + width/2
 	title = fit(title, 2*min(middle, chartWidth-middle))
@@ -184,7 +185,7 @@ func (f *Forest) draw(s surface) {
 		}
 		for _, e := range g.sorted() {
 			if e.Band > 0 && finite(e.Band) {
-				s.rect("range", x(1/(1+e.Band)), y, x(1+e.Band)-x(1/(1+e.Band)), effectHeight, "threshold: within ±"+Number(e.Band*100, "%")+" % counts as the same")
+				s.rect("range", x(1/(1+e.Band)), y, x(1+e.Band)-x(1/(1+e.Band)), effectHeight, f.band()+": within ±"+Number(e.Band*100, "%")+" % counts as the same")
 			}
 			y += effectHeight
 		}
@@ -215,6 +216,13 @@ func (f *Forest) better() string {
 		out = g.Better
 	}
 	return out
+}
+
+func (f *Forest) band() string {
+	if f.Band == "" {
+		return "threshold"
+	}
+	return f.Band
 }
 
 func (f *Forest) banded() bool {

@@ -133,7 +133,7 @@ func (w *workloadView) recoveryCost() {
 		},
 		Note: "An overhead below the noise floor cannot be seen in makespans; what recording takes in the run itself can.",
 	}
-	f := &chart.Forest{Title: w.Name + ": makespan with job recovery against without", Reference: "the same without job recovery", Groups: []chart.ForestGroup{{Better: "lower"}}}
+	f := &chart.Forest{Title: w.Name + ": makespan with job recovery against without", Reference: "the same without job recovery", Band: "noise floor", Groups: []chart.ForestGroup{{Better: "lower"}}}
 	for i := range w.columns {
 		for _, d := range derived[w.columns[i].Name] {
 			w.derivation(i, d, t, f)

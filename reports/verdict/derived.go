@@ -116,9 +116,13 @@ func overhead(on, off *Column) (ratios []float64) {
 	return ratios
 }
 
+// littleToSave is the part of the undisturbed makespan below which what a restart
+// costs beyond the outage is noise, and a share of it says nothing.
+const littleToSave = 0.05
+
 // efficiency is (T_restart - T_fail) / (T_restart - T_ideal) of each block that
 // has the three; T_ideal is the time without fault and the outage. A restart that
-// took no longer than the ideal says nothing.
+// took hardly longer than the ideal says nothing.
 func efficiency(on, off, ideal *Column) (values []float64) {
 	restart, free := makespans(off), makespans(ideal)
 	for i := range on.Trials {
@@ -129,7 +133,7 @@ func efficiency(on, off, ideal *Column) (values []float64) {
 		if !ok || !okRestart || !okFree {
 			continue
 		}
-		if room := r - f - outage(t); room > 0 {
+		if room := r - f - outage(t); room > littleToSave*f {
 			values = append(values, (r-fail)/room)
 		}
 	}
