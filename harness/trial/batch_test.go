@@ -249,9 +249,9 @@ vertex = "numbers"
 	})
 	o := newObserver(&spec.Workload{Mode: spec.Batch})
 	o.batch.finished[taskKey{"a", 2}] = true
-	for from, want := range []int{2, 2, 2, 2} {
-		if got := o.batch.finishedFrom("a", from, 4); got != want {
-			t.Errorf("from %d: %d", from, got)
+	for first, want := range []int{2, 2, 2, 2} {
+		if got := from(o.batch.finished, "a", first, 4); got != want {
+			t.Errorf("from %d: %d", first, got)
 		}
 	}
 }

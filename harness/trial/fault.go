@@ -75,8 +75,12 @@ func (e *execution) choose(s spec.Step) target.Fault {
 	r := plan.Rand(e.Workload.Run.Seed, e.Workload.Name, e.Block, "step/"+s.Name)
 	if f.Subtask == spec.Random {
 		f.Subtask = r.IntN(max(1, e.obs.known[d.Vertex]))
-		if d.Kind == "drop-partition" {
-			f.Subtask = e.obs.batch.finishedFrom(d.Vertex, f.Subtask, e.obs.known[d.Vertex])
+		switch b := e.obs.batch; { // tasks of a batch job come and go
+		case b == nil:
+		case d.Kind == "drop-partition":
+			f.Subtask = from(b.finished, d.Vertex, f.Subtask, e.obs.known[d.Vertex])
+		default:
+			f.Subtask = from(b.running, d.Vertex, f.Subtask, e.obs.known[d.Vertex])
 		}
 	}
 	if f.Worker == spec.Random {

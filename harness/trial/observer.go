@@ -55,7 +55,7 @@ func newObserver(w *spec.Workload) *observer {
 		o.known[v.ID] = v.Parallelism
 	}
 	if w.Mode == spec.Batch {
-		o.batch = &batchObserver{noticed: true, finished: map[taskKey]bool{}}
+		o.batch = &batchObserver{noticed: true, finished: map[taskKey]bool{}, running: map[taskKey]bool{}}
 	}
 	o.expect()
 	return o

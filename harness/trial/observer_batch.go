@@ -13,6 +13,7 @@ type batchObserver struct {
 	ran      bool // a task ran since then
 	ended    bool // a task has finished since then
 	finished map[taskKey]bool
+	running  map[taskKey]bool
 }
 
 // fault begins a new window.
@@ -34,15 +35,20 @@ func (b *batchObserver) add(e timeline.Event) {
 	case timeline.TaskState:
 		switch e.State {
 		case "FAILED":
+			delete(b.running, k)
 			b.noticed = b.noticed || !b.killed
 		case "DEPLOYING":
 			delete(b.finished, k)
+		case "CANCELED":
+			delete(b.running, k)
 		case "RUNNING":
+			b.running[k] = true
 			b.any = true
 			b.ran = b.ran || b.noticed
 		case "FINISHED":
 			b.ended = b.ended || b.noticed
 			b.finished[k] = true
+			delete(b.running, k)
 		}
 	}
 }
@@ -50,11 +56,11 @@ func (b *batchObserver) add(e timeline.Event) {
 // recovering tells whether a recovery has begun and nothing has come of it.
 func (b *batchObserver) recovering() bool { return b.noticed && !b.ended }
 
-// finishedFrom is the first subtask of a vertex, from one on and around, that
-// has finished; that one itself if none has.
-func (b *batchObserver) finishedFrom(vertex string, subtask, parallelism int) int {
+// from is the first subtask of a vertex, from one on and around, that is among
+// some; that one itself if none is.
+func from(among map[taskKey]bool, vertex string, subtask, parallelism int) int {
 	for i := range parallelism {
-		if n := (subtask + i) % parallelism; b.finished[taskKey{vertex, n}] {
+		if n := (subtask + i) % parallelism; among[taskKey{vertex, n}] {
 			return n
 		}
 	}

@@ -126,7 +126,9 @@ func openIndex(f *os.File) (x *index, err error) {
 	if x.crc, err = x.tail.get(b); err != nil {
 		return nil, err
 	}
-	if most := x.size / entrySize; int64(x.head.subs) > most || int64(x.tail.regions) > most ||
+	// Each subpartition has a total, each region an entry; without regions there
+	// are no entries.
+	if int64(x.head.subs) > x.size/totalSize || int64(x.tail.regions) > x.size/entrySize ||
 		x.size != x.rows()+int64(x.tail.regions)*int64(x.head.subs)*entrySize+int64(x.head.subs)*totalSize+indexFooter {
 		return nil, fmt.Errorf("index of %d bytes cannot have %d regions of %d subpartitions", x.size, x.tail.regions, x.head.subs)
 	}

@@ -24,6 +24,8 @@ func Conformance(t *testing.T, sut target.Target) {
 	t.Run("faults", func(t *testing.T) { faults(t, sut) })
 	t.Run("savepoints", func(t *testing.T) { savepoints(t, sut) })
 	t.Run("ends", func(t *testing.T) { ends(t, sut) })
+	t.Run("batch jobs", func(t *testing.T) { batchJobs(t, sut) })
+	t.Run("batch faults", func(t *testing.T) { batchFaults(t, sut) })
 }
 
 const workloadHead = `
@@ -49,6 +51,11 @@ max-parallelism = 16
 // an edge, "key=value" an override.
 func Workload(t testing.TB, name string, lines ...string) *spec.Workload {
 	t.Helper()
+	return workload(t, fmt.Sprintf(workloadHead, name), lines)
+}
+
+func workload(t testing.TB, head string, lines []string) *spec.Workload {
+	t.Helper()
 	var vertices, edges strings.Builder
 	var sets []string
 	for _, l := range lines {
@@ -69,7 +76,7 @@ func Workload(t testing.TB, name string, lines ...string) *spec.Workload {
 			fmt.Fprintf(&vertices, "params = { %s }\n", f[3])
 		}
 	}
-	text := fmt.Sprintf(workloadHead, name) + vertices.String() + edges.String() + "[[scenario.step]]\ndo = \"finish\"\n"
+	text := head + vertices.String() + edges.String() + "[[scenario.step]]\ndo = \"finish\"\n"
 	file, err := spec.Parse("job.toml", t.TempDir(), []byte(text), sets)
 	if err != nil {
 		t.Fatalf("%s\n%v", strings.Join(lines, "\n"), err)

@@ -1,0 +1,211 @@
+package targettest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"benchrun/harness/target"
+	"benchrun/runtime/timeline"
+	"benchrun/workloads/spec"
+)
+
+const batchHead = `
+schema = 1
+name = "job"
+[cluster]
+target = %q
+workers = 2
+slots-per-worker = 2
+network-memory = "32 MiB"
+buffer-size = "4 KiB"
+[workload]
+mode = "batch"
+parallelism = 4
+max-parallelism = 16
+`
+
+// BatchWorkload is Workload of a batch job on four slots.
+func BatchWorkload(t testing.TB, name string, lines ...string) *spec.Workload {
+	t.Helper()
+	return workload(t, fmt.Sprintf(batchHead, name), lines)
+}
+
+// batchJobs runs every operator as a batch job, in waves and with parallelism
+// that is decided at run time.
+func batchJobs(t *testing.T, sut target.Target) {
+	const seq = "records = 3000, record-size = \"64 B\", keys = 50, splits = 8"
+	words := filepath.Join(t.TempDir(), "a.txt")
+	if err := os.WriteFile(words, []byte(strings.Repeat("the quick, brown fox\r\n\njumps over Straße_9 -- twice\n", 40)+"no end"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		records int64 // that must come out; -1: as many as the model says
+		lines   []string
+	}{
+		{"map in waves", 3000, []string{"s sequence 7 " + seq, "m map 5", "out verify-sink 3", "s rebalance m", "m rescale out"}},
+		{"chained", 3000, []string{"s sequence 0 " + seq, "m map 0", "out verify-sink 0", "s forward m", "m forward out"}},
+		{"filter and flat-map", -1, []string{"s sequence 0 " + seq, "f filter 0 keep = 0.3", "x flat-map 0 fan-out = 3", "out verify-sink 3", "s forward f", "f forward x", "x shuffle out"}},
+		{"one count a key", 50, []string{"s sequence 0 " + seq, "k count-by-key 3", "out verify-sink 2", "s hash k", "k rebalance out"}},
+		{"running sums", 3000, []string{"s sequence 0 " + seq, "k keyed-sum 3", "out verify-sink 2", "s hash k", "k rebalance out"}},
+		{"sort", 3000, []string{"s sequence 0 " + seq, "o sort 3", "out verify-sink 2", "s hash o", "o rebalance out"}},
+		{"window-sum", -1, []string{"s sequence 0 " + seq, "w window-sum 3 size = \"70 ms\"", "out verify-sink 0", "s hash w", "w rebalance out"}},
+		{"join", 3000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "j join 3", "out verify-sink 0", "a hash j", "b hash j", "j rebalance out"}},
+		{"broadcast-map", 6000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "c broadcast-map 3", "out verify-sink 0", "a rebalance c", "b broadcast c", "c rebalance out"}},
+		{"words into files", -1, []string{fmt.Sprintf("t lines 0 paths = [%q]", words), "w split-words 0", "k count-by-key 0", "out file-sink 2", "t forward w", "w hash k", "k rebalance out", "workload.vertex.k.parallelism=0"}},
+		{"decided at run time", 50, []string{"s sequence 0 " + seq, "k count-by-key 0", "out verify-sink 0", "s hash k", "k rebalance out", "workload.parallelism=0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := start(t, sut, BatchWorkload(t, sut.Name(), c.lines...))
+			out := s.proveBatch(c.records)
+			if out.Batch == nil || out.Batch.LeftoverBytes == nil || *out.Batch.LeftoverBytes != 0 {
+				t.Errorf("figures %+v", out.Batch)
+			}
+			if p := s.job.Status().Progress; p < 0.5 || p > 1 {
+				t.Errorf("progress %v in the end", p)
+			}
+		})
+	}
+}
+
+// proveBatch is prove; it returns what came out.
+func (s *session) proveBatch(records int64) *target.Output {
+	s.t.Helper()
+	out, err := s.job.Finish(s.ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !out.Proved || out.Lost != 0 || out.Duplicated != 0 || out.Received != out.Expected || out.Received == 0 || out.Digest != out.ExpectedDigest {
+		s.t.Errorf("%+v", *out)
+	}
+	if records >= 0 && out.Received != records {
+		s.t.Errorf("%d records came out, want %d", out.Received, records)
+	}
+	return out
+}
+
+// stages is a job of three stages of six tasks, of which the last two take their
+// time.
+func stages(sink string, recovery bool) []string {
+	return []string{
+		"numbers sequence 6 records = 1200, keys = 60, splits = 12", "slow keyed-sum 6 cost = \"1ms\"", "out " + sink + " 6 cost = \"500us\"",
+		"numbers hash slow", "slow rebalance out",
+		fmt.Sprintf("options.\"execution.batch.job-recovery.enabled\"=%t", recovery), "options.\"job-event.store.write-buffer.flush-interval\"=10ms",
+		"options.\"execution.batch.job-recovery.previous-worker.recovery.timeout\"=2s",
+	}
+}
+
+// batchFaults strikes when something of the second stage has finished. Whatever
+// is lost, the output is exact, and the timeline says what became of it.
+func batchFaults(t *testing.T, sut target.Target) {
+	type strike struct {
+		name     string
+		recovery bool
+		sink     string
+		faults   []target.Fault
+		again    bool // the second strikes when the next master leads
+	}
+	kill := target.Fault{Kind: "kill-jobmanager", DownFor: 50 * time.Millisecond}
+	for _, c := range []strike{
+		{"master, log", true, "verify-sink", []target.Fault{kill}, false},
+		{"master, log, files", true, "file-sink", []target.Fault{kill}, false},
+		{"master, no log", false, "verify-sink", []target.Fault{kill}, false},
+		{"master, no log, files", false, "file-sink", []target.Fault{kill}, false},
+		{"worker", true, "file-sink", []target.Fault{{Kind: "kill-worker", Worker: 0, ReplaceAfter: 50 * time.Millisecond}}, false},
+		{"partition", false, "verify-sink", []target.Fault{{Kind: "drop-partition", Vertex: "numbers", Subtask: 1}}, false},
+		{"task", false, "verify-sink", []target.Fault{{Kind: "fail-task", Vertex: "slow"}}, false},
+		{"master twice", true, "file-sink", []target.Fault{kill, kill}, true},
+		{"worker and master", true, "file-sink", []target.Fault{{Kind: "kill-worker", Worker: 1, ReplaceAfter: 50 * time.Millisecond}, kill}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := start(t, sut, BatchWorkload(t, sut.Name(), stages(c.sink, c.recovery)...))
+			s.awaitTask("slow", "FINISHED")
+			var t0 time.Duration
+			for i, f := range c.faults {
+				if i > 0 && c.again {
+					s.awaitSince(timeline.MasterElected, t0)
+				}
+				f.Step = fmt.Sprint("strike", i)
+				if f.Kind == "fail-task" {
+					f.Subtask = s.up(f.Vertex)
+				}
+				var err error
+				if t0, err = s.job.Inject(s.ctx, f); err != nil {
+					t.Fatalf("%s: %v", f.Kind, err)
+				}
+			}
+			out := s.proveBatch(1200)
+			s.aftermath(c.faults[len(c.faults)-1].Kind, t0, c.recovery)
+			if c.recovery && (out.Batch == nil || out.Batch.EventLogBytes == nil || *out.Batch.EventLogBytes == 0) {
+				t.Errorf("figures %+v", out.Batch)
+			}
+		})
+	}
+}
+
+// awaitTask waits until a task of a vertex is in a state.
+func (s *session) awaitTask(vertex, state string) {
+	s.t.Helper()
+	for {
+		if e := s.await(timeline.TaskState); e.Vertex == vertex && e.State == state {
+			return
+		}
+	}
+}
+
+// up is a subtask of a vertex that runs.
+func (s *session) up(vertex string) (subtask int) {
+	s.t.Helper()
+	running := map[int]bool{}
+	for _, e := range s.log.Sorted() {
+		if e.Kind == timeline.TaskState && e.Vertex == vertex {
+			running[e.Subtask] = e.State == "RUNNING"
+		}
+	}
+	for i := range len(running) {
+		if running[i] {
+			return i
+		}
+	}
+	s.t.Fatalf("no task of %s runs", vertex)
+	return 0
+}
+
+// aftermath looks for what a fault must leave in the timeline: the harness knows
+// nothing else.
+func (s *session) aftermath(kind string, t0 time.Duration, recovery bool) {
+	s.t.Helper()
+	count := map[timeline.Kind]int{}
+	ran, finished := false, false
+	for _, e := range s.log.Sorted() {
+		if e.T < t0 {
+			continue
+		}
+		count[e.Kind]++
+		switch {
+		case e.Kind == timeline.TaskState && e.State == "RUNNING":
+			ran = ran || count[timeline.MasterElected] > 0 || kind != "kill-jobmanager"
+		case e.Kind == timeline.TaskState && e.State == "FINISHED" && e.Records == timeline.None:
+			s.t.Errorf("a task finished without saying what it consumed: %+v", e)
+		case e.Kind == timeline.JobState && e.State == "FINISHED":
+			finished = true
+		}
+	}
+	if !ran || !finished {
+		s.t.Errorf("a task ran after the fault: %t; the job finished: %t", ran, finished)
+	}
+	switch {
+	case kind == "kill-jobmanager" && count[timeline.MasterElected] == 0:
+		s.t.Error("no master was elected")
+	case kind == "kill-jobmanager" && recovery != (count[timeline.EventReplayed] == 1):
+		s.t.Errorf("the log was replayed %d times; job recovery %t", count[timeline.EventReplayed], recovery)
+	case kind == "kill-worker" && count[timeline.WorkerLost] == 0:
+		s.t.Error("nobody missed the worker")
+	case kind == "drop-partition" && count[timeline.PartitionLost] == 0:
+		s.t.Error("nobody missed the partition")
+	}
+}
