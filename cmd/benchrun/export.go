@@ -18,7 +18,7 @@ var exportFormats = []struct {
 	name  string
 	write func(w io.Writer, runs []*result.Loaded) error
 }{
-	{"json", export.JSON},
+	{"json", exportJSON},
 	{"csv", export.CSV},
 	{"benchfmt", export.Benchfmt},
 	{"markdown", exportMarkdown},
@@ -69,6 +69,14 @@ func (a *app) exportCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&format, "format", "json", "`FORMAT`: "+strings.Join(exportNames(), ", "))
 	return c
+}
+
+func exportJSON(w io.Writer, runs []*result.Loaded) error {
+	t, err := thresholds("")
+	if err != nil {
+		return err
+	}
+	return export.JSON(w, runs, t)
 }
 
 func exportMarkdown(w io.Writer, runs []*result.Loaded) error {

@@ -214,7 +214,11 @@ func (a *app) conclude(f *runFlags, baseline *against, campaign *trial.Campaign,
 	code, reasons = a.judgeRun(f, baseline, loaded, out, code, reasons)
 	report := ""
 	if f.noReport { // summary.json is a result, no report
-		if serr := result.WriteJSON(campaign.Folder.Path("summary.json"), verdict.Summarize(loaded)); serr != nil {
+		t, serr := thresholds("")
+		if serr == nil {
+			serr = result.WriteJSON(campaign.Folder.Path("summary.json"), verdict.SummarizeWith(loaded, t))
+		}
+		if serr != nil {
 			code = result.Worse(code, result.ExitFailed)
 			reasons = append(reasons, fmt.Sprintf("summary.json: %v", serr))
 		}

@@ -25,11 +25,12 @@ type Run struct {
 	Warnings []string          `json:"warnings"`
 }
 
-// JSON writes one document.
-func JSON(w io.Writer, runs []*result.Loaded) error {
+// JSON writes one document. Verdicts rest on the thresholds; nil: the default of
+// each metric.
+func JSON(w io.Writer, runs []*result.Loaded, thresholds verdict.Thresholds) error {
 	d := Document{Schema: result.Schema, Runs: []Run{}}
 	for _, l := range runs {
-		r := Run{Run: l.Run, Trials: l.Trials, Missing: l.Missing, Unusable: l.Unusable, Summary: verdict.Summarize(l), Warnings: l.Warnings}
+		r := Run{Run: l.Run, Trials: l.Trials, Missing: l.Missing, Unusable: l.Unusable, Summary: verdict.SummarizeWith(l, thresholds), Warnings: l.Warnings}
 		r.Trials, r.Missing, r.Unusable, r.Warnings = list(r.Trials), list(r.Missing), list(r.Unusable), list(r.Warnings)
 		d.Runs = append(d.Runs, r)
 	}

@@ -46,7 +46,7 @@ func sample() *result.Loaded {
 // TestJSON: one document with the raw values, and nothing that is no JSON.
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := JSON(&b, []*result.Loaded{sample(), sample()}); err != nil {
+	if err := JSON(&b, []*result.Loaded{sample(), sample()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	var d Document
@@ -66,7 +66,7 @@ func TestJSON(t *testing.T) {
 	}
 	broken := sample()
 	broken.Trials[2].Metrics["time_to_running_s"] = math.NaN()
-	if err := JSON(&b, []*result.Loaded{broken}); err == nil {
+	if err := JSON(&b, []*result.Loaded{broken}, nil); err == nil {
 		t.Error("NaN was written")
 	}
 }
@@ -185,7 +185,7 @@ func TestB41UnitsOfFormatters(t *testing.T) {
 // TestSameBytes: the same samples give the same bytes.
 func TestSameBytes(t *testing.T) {
 	for name, f := range map[string]func(b *bytes.Buffer) error{
-		"json":     func(b *bytes.Buffer) error { return JSON(b, []*result.Loaded{sample()}) },
+		"json":     func(b *bytes.Buffer) error { return JSON(b, []*result.Loaded{sample()}, nil) },
 		"csv":      func(b *bytes.Buffer) error { return CSV(b, []*result.Loaded{sample()}) },
 		"benchfmt": func(b *bytes.Buffer) error { return Benchfmt(b, []*result.Loaded{sample()}) },
 	} {

@@ -7,10 +7,10 @@ import (
 	descriptive "github.com/montanaflynn/stats"
 )
 
-// Confidence is the level of all intervals.
+// Confidence is the level of the intervals of medians; comparisons set their own.
 const Confidence = 0.95
 
-// Interval encloses a value at the level Confidence.
+// Interval encloses a value.
 type Interval struct{ Low, High float64 }
 
 // Contains tells whether x lies in the interval, its ends included.

@@ -34,22 +34,6 @@ func PairedShift(samples []float64, level float64) (Shift, bool) {
 	return out, true
 }
 
-// TwoSampleShift is the Hodges-Lehmann estimate of how far a lies above b: the
-// median of all differences.
-func TwoSampleShift(a, b []float64) (float64, bool) {
-	if len(a) == 0 || len(b) == 0 || len(Finite(a)) != len(a) || len(Finite(b)) != len(b) {
-		return 0, false
-	}
-	all := make([]float64, 0, len(a)*len(b))
-	for _, x := range a {
-		for _, y := range b {
-			all = append(all, x-y)
-		}
-	}
-	slices.Sort(all)
-	return middle(all), true
-}
-
 func middle(sorted []float64) float64 {
 	n := len(sorted)
 	return sorted[(n-1)/2]/2 + sorted[n/2]/2

@@ -12,8 +12,13 @@
 //
 // "Not shown to differ" is not "same". The band is the threshold of the metric:
 // a relative part, the same factor both ways, and an absolute one below which
-// nobody cares. Compare judges one pair of columns, as tables do; Decide judges
-// a run, as a gate does.
+// nobody cares. Decide judges a run, as a gate does; Within judges all columns of
+// a run against its base build and its reference cell in the same way, as one
+// look, for summaries and pages: two answers on the same samples would be one too
+// many. The number of primary comparisons of each kind divides their error.
+//
+// A pair with a 0 on one side has no ratio; it ranks at the end of its direction.
+// With several builds of which none is named as the base nothing is compared.
 //
 // # Errors of a gate call
 //
@@ -26,27 +31,35 @@
 //
 //   - a change larger than the noise of so many pairs, the normal quantile of
 //     the same error times the error of the median, whose scale is the median
-//     absolute deviation of the pairs;
-//   - in cells whose noise is beyond 1.5 thresholds, the exact sign-flip test,
-//     which holds for noise of any symmetric shape.
+//     absolute deviation of the pairs; in the second look of several cells at a
+//     quarter of that error;
+//   - the exact sign-flip test, which holds for noise of any symmetric shape, in
+//     cells whose noise is beyond 1.5 thresholds (2 in the second look of
+//     several cells) and below 8 pairs (15 in a second look), where the
+//     bootstrap is too sure of itself. Without that test goes a change beyond
+//     doubt: every pair leaves the threshold on one side, and the pairs scatter by
+//     less than half of the change.
+//
+// Five pairs reach p = 1/32 in the exact test and six 1/64: with them one cell, or
+// three, can be slower by it, others only beyond doubt.
 //
 // In two looks, Screen alarms where a cell might be slower (half of the
 // threshold, an interval of 60 %) and Confirmed judges old and new blocks
-// together, the sign-flip test at 2 %. Whatever Confirmed finds slower, Screen
-// would have alarmed on with the same blocks. Simulated over whole calls of 1,
-// 4 and 16 cells (sim_test.go; pair noise of about 10 %, threshold 10 %):
+// together, the sign-flip test at 1.75 %. Simulated over whole calls of 1, 4 and
+// 16 cells (sim_test.go; pair noise of about 10 %, threshold 10 %); false alarms
+// also with two humps, heavy tails, a noise of 40 % and trials that never end:
 //
-//	8 pairs, one look      false alarms below 2 %, 93 % of slow-downs by 20 % found in one cell, all where every cell slows
-//	8+8 pairs, two looks   false alarms below 0.5 %, 95 % (16 cells) to 99 % (one cell) of slow-downs by 20 % in one cell found
-//	8+7 pairs, 5 % threshold, one cell      false alarms 2 %, 82 % of slow-downs by 10 % found
-//	15+15 pairs, 5 % threshold, 4 and 16    false alarms below 2 %, 94 % and 88 % found
+//	5 to 8 pairs, one look             false alarms of a call at most 5 %
+//	5+5 to 8+8 pairs, two looks        false alarms at most 2 %
+//	8+8 pairs, two looks               slow-downs by 20 % in one cell found: 95 % and more of 1 and 4 cells, 94 % of 16
+//	8+7 pairs, 5 % threshold           false alarms at most 2 %; of one cell 80 % of slow-downs by 10 % found
+//	15, then 15 more, 5 % threshold    false alarms at most 2 %; of 4 and 16 cells 80 % of slow-downs by 10 % found
+//	two runs of 5 to 8 samples         false alarms at most 2 %
 //
-// With 8+7 pairs, a threshold of 5 % and several cells, 2.5 % of the calls are
-// false alarms: plan more pairs for small thresholds. Two humps, heavy tails, a
-// noise of 40 % and trials that never end stay within 5 % and 2 %, too. Of 16
-// cells at 8 pairs each alone is found in 56 % of the cases. No change at all is
-// called the same in 54 % of the cases with 8 pairs and in 87 % with 16, else
-// inconclusive; a change of the threshold's size in 6 %.
+// For 4 and 16 cells a slow-down by 10 % takes a first look of 15 pairs and 15
+// more of what alarmed; 15 pairs in all are too few there. No change at all is
+// called the same in half of the cases with 8 pairs and in 85 % with 16, else
+// inconclusive; a change of the threshold's size in 7 %.
 //
 // # Runs of different times
 //
@@ -55,26 +68,33 @@
 // when it is wider by Rules.Offset; what that hides is inconclusive. Same is
 // judged on the plain interval: widened, it would never fit into a band of the
 // offset's size, and the reader is told that the runs are of different times.
+// Below 8 samples a side the runs must not overlap, and a random division of the
+// samples must do so rarely, 1.5 % over all cells, or the change be beyond doubt.
 // Only runs of one machine, workload text, primary metric, target and set of
-// overrides are compared.
+// overrides are compared. A text that was edited after its run is another one;
+// the name of the host alone is a doubt where the hardware is known and alike.
 //
 // # Failures
 //
 // A trial that did not end well is counted and never a number. Where it stands
 // against one that did, it ranks last; such pairs can take a verdict away but
 // give none, so that an infrastructure failure is no regression. With less than
-// half of the planned pairs there is no ratio. Failures are tested apart, with
+// half of the planned pairs there is no ratio. A cell that the target of one side
+// alone does not support has lost its metric, and counts as failed. Failures are tested apart, with
 // Fisher's exact test, as a warning, and give the exit code of a failed run.
 // The most severe code wins; advisory metrics change none. These are judged
 // without a correction, and called faster or slower only if they are
-// discoveries at 10 % among all advisory comparisons (Benjamini-Hochberg).
+// discoveries at 10 % among all advisory comparisons (Benjamini-Hochberg) or beyond
+// doubt.
 //
 // # Trends
 //
 // A night's value is the median pair ratio to the pinned reference build. A
 // change point takes p <= 0.02 of the permutation test and a step of 5 %: of
 // ten nights it finds a clean step with three nights or more on either side,
-// and a last bad night alone is not one. It is advice.
+// and a last bad night alone is not one. It is advice. Where the machine, the text
+// of the workload, the overrides or the reference build changed, a series is cut,
+// and changes are looked for within each stretch alone.
 //
 // Everything needs run.json and trials.jsonl alone, and is a function of them.
 // Summarize is the only place where summary.json comes from.
