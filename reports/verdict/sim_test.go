@@ -207,7 +207,7 @@ func TestSimulationOneLook(t *testing.T) {
 				red, _ := d.rates(calls(8000 / cells))
 				atMost(t, d, "false alarms", red, 0.05)
 			}
-			for few := MinPairs; few < surePairs; few++ {
+			for few := MinPairs; few < 8; few++ {
 				d := design{cells: cells, first: few, threshold: 0.10, noise: noise}
 				red, _ := d.rates(calls(4000/cells + 300))
 				atMost(t, d, "false alarms", red, 0.05)
@@ -230,7 +230,7 @@ func TestSimulationTwoLooks(t *testing.T) {
 				red, _ := d.rates(calls(12000 / cells))
 				atMost(t, d, "false alarms", red, 0.02)
 			}
-			for few := MinPairs; few < surePairs; few++ {
+			for few := MinPairs; few < 8; few++ {
 				d := design{cells: cells, first: few, second: few, threshold: 0.10, noise: noise}
 				red, _ := d.rates(calls(4000/cells + 300))
 				atMost(t, d, "false alarms", red, 0.02)
@@ -274,7 +274,7 @@ func TestSimulationSmallSlowdown(t *testing.T) {
 func TestSimulationRunsApart(t *testing.T) {
 	for _, cells := range simCells {
 		for _, noise := range simNoises {
-			for samples := MinPairs; samples <= surePairs; samples++ {
+			for samples := MinPairs; samples <= 8; samples++ {
 				d := design{cells: cells, first: samples, threshold: 0.10, noise: noise}
 				r := rand.New(rand.NewPCG(simSeed, uint64(cells)))
 				red, n := 0, calls(4000/cells+600)
