@@ -44,9 +44,43 @@ func (w *workloadView) headline() {
 	if !w.batchHeadline() {
 		w.compareBest(reference, w.spec.Primary)
 	}
+	w.buildSentence()
 	w.laterSentences()
 	w.drainedSentence()
 	w.outputSentence(ok, all)
+}
+
+// buildSentence sets the other builds against the base build, cell by cell.
+func (w *workloadView) buildSentence() {
+	builds := verdict.Builds(w.run)
+	if len(builds) < 2 || len(w.summary.BuildPairs) == 0 {
+		return
+	}
+	for _, b := range builds[1:] {
+		var parts []string
+		for i := range w.columns {
+			c := &w.columns[i]
+			if c.Build != b {
+				continue
+			}
+			name := c.Cell
+			if len(builds) > 2 {
+				name = c.Name
+			}
+			p, ok := w.summary.BuildPairs[name][w.spec.Primary]
+			if !ok || p.Ratio == nil {
+				continue
+			}
+			word := p.Verdict
+			if word == string(verdict.Inconclusive) {
+				word = "no verdict"
+			}
+			parts = append(parts, fmt.Sprintf("%s %s (%s)", label(c.Cell), ratioText(*p.Ratio), word))
+		}
+		if len(parts) > 0 && len(parts) <= 8 {
+			w.Headline = append(w.Headline, fmt.Sprintf("%s, %s against %s: %s.", capital(short(w.spec.Primary)), b, builds[0], list(parts)))
+		}
+	}
 }
 
 // compareBest sets the best cell against the reference.
@@ -54,10 +88,11 @@ func (w *workloadView) compareBest(reference, primary string) {
 	m := metricOf(primary)
 	best, ref := -1, -1
 	median := make(map[int]float64)
+	builds := verdict.Builds(w.run)
 	for i, c := range w.columns {
 		s, ok := w.stat(i, primary)
-		if !ok {
-			continue
+		if !ok || len(builds) > 1 && c.Build != builds[0] {
+			continue // options and builds are not mixed: see buildSentence
 		}
 		median[i] = s.Median
 		if c.Cell == reference && ref < 0 {
