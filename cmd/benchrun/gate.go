@@ -201,15 +201,16 @@ func (a *app) carryOut(ctx context.Context, campaign *trial.Campaign, quiet bool
 
 // accept makes a run the baseline of its workloads and says what it replaces.
 func (a *app) accept(l *result.Loaded, dir string) error {
+	var before []string
 	for _, w := range l.Run.Workloads {
 		old, err := result.LoadBaseline(dir, w.Name)
 		switch {
 		case errors.Is(err, result.ErrNoBaseline):
-			fmt.Fprintf(a.stdout, "%s: the first baseline\n", w.Name)
+			before = append(before, fmt.Sprintf("%s: the first baseline", w.Name))
 		case err != nil:
-			fmt.Fprintf(a.stdout, "%s: replaces one that cannot be read: %v\n", w.Name, err)
+			before = append(before, fmt.Sprintf("%s: replaces one that cannot be read: %v", w.Name, err))
 		default:
-			fmt.Fprintf(a.stdout, "%s: replaces %s of revision %s\n", w.Name, old.Run.Run, old.Run.Tool.Revision)
+			before = append(before, fmt.Sprintf("%s: replaces %s of revision %s", w.Name, old.Run.Run, old.Run.Tool.Revision))
 		}
 	}
 	names, err := result.SaveBaseline(dir, l)
@@ -219,6 +220,7 @@ func (a *app) accept(l *result.Loaded, dir string) error {
 	if err != nil {
 		return exit(result.ExitFailed, err)
 	}
+	fmt.Fprintln(a.stdout, strings.Join(before, "\n"))
 	for _, n := range names {
 		fmt.Fprintf(a.stdout, "baseline: %s\n", filepath.Join(dir, n))
 	}
