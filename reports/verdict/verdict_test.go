@@ -54,6 +54,7 @@ func TestPairs(t *testing.T) {
 		{"noise", []float64{1, 3, 0.5, 2, 0.8}, []float64{2, 1, 1, 1, 1.1}, result.Lower, 5, Inconclusive, true},
 		{"zero on one side", []float64{0, 0, 0, 0, 0}, five, result.Lower, 5, Inconclusive, false},
 		{"one zero the other way", append([]float64{0}, times(nine, 2)...), append([]float64{1}, nine...), result.Lower, 10, Slower, true},
+		{"one zero of five the other way", []float64{0, 2, 2, 2, 2.1}, []float64{1, 1, 1, 1, 1}, result.Lower, 5, Inconclusive, true},
 		{"one zero the same way", append([]float64{1}, times(nine, 2)...), append([]float64{0}, nine...), result.Lower, 10, Slower, true},
 		{"one zero among equals", append([]float64{0}, nine...), append([]float64{1}, nine...), result.Lower, 10, Same, true},
 		{"zeros in most pairs", append([]float64{0, 0, 0, 0, 0, 0, 0}, five...), append(slices.Clone(five), 1, 1, 1, 1, 1, 1, 1), result.Lower, 12, Inconclusive, false},
