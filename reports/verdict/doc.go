@@ -50,8 +50,8 @@
 // also with two humps, heavy tails, a noise of 40 % and trials that never end:
 //
 //	5 to 8 pairs, one look             false alarms of a call at most 5 %
-//	5+5 to 8+8 pairs, two looks        false alarms at most 2 %
-//	8+8 pairs, two looks               slow-downs by 20 % in one cell found: 95 % and more of 1 and 4 cells, 94 % of 16
+//	5+5 to 8+10 pairs, two looks       false alarms at most 2 %
+//	8+10 pairs, two looks              slow-downs by 20 % in one cell of 1 to 16 found: 95 % and more
 //	8+7 pairs, 5 % threshold           false alarms at most 2 %; of one cell 80 % of slow-downs by 10 % found
 //	15, then 15 more, 5 % threshold    false alarms at most 2 %; of 4 and 16 cells 80 % of slow-downs by 10 % found
 //	two runs of 5 to 8 samples         false alarms at most 2 %
