@@ -1,0 +1,233 @@
+package cluster_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"benchrun/runtime/cluster"
+	"benchrun/runtime/failpoint"
+	"benchrun/runtime/graph"
+	"benchrun/runtime/joblog"
+	"benchrun/runtime/operator"
+	"benchrun/runtime/record"
+	"benchrun/runtime/source"
+	"benchrun/runtime/timeline"
+)
+
+func finishedOf(log *timeline.Log, vertex string) int {
+	return count(log, func(e timeline.Event) bool {
+		return e.Kind == timeline.TaskState && e.State == "FINISHED" && e.Vertex == vertex
+	})
+}
+
+// A task that fails by itself runs again, and nobody who fed it does.
+//
+// Fails if attemptFailed takes an ordinary failure for the loss of a partition.
+func TestBatchTaskFailsAlone(t *testing.T) {
+	j := simple(50_000, 4)
+	j.Nodes[1].Params = []byte(`{"Cost":20000}`)
+	c, log := setup{workers: 2, slots: 2, options: recovering(nil)}.batch(t, j)
+	await(t, log, 0, "a running task", func(e timeline.Event) bool {
+		return e.Kind == timeline.TaskState && e.State == "RUNNING" && e.Vertex == "sum" && e.Subtask == 1
+	})
+	if err := c.FailTask(t.Context(), "sum", 1, "on request", func(time.Duration) {}); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, c).exactly(t, 50_000)
+	if n := finishedOf(log, "numbers"); n != 4 {
+		t.Errorf("sources finished %d times, not 4", n)
+	}
+	if n := finishedOf(log, "sum"); n != 4 {
+		t.Errorf("sum finished %d times, not 4", n)
+	}
+}
+
+// The connection to a producer's worker breaks: the consumer runs again, the
+// producer, whose output is all right, does not.
+//
+// Fails if classify takes a broken connection for a lost partition.
+func TestBatchTransferErrorRunsTheConsumerAgain(t *testing.T) {
+	j := simple(200_000, 2)
+	j.Nodes[1].Params = []byte(`{"Cost":5000}`)
+	dir := t.TempDir()
+	broken := &breakable{}
+	cfg := setup{workers: 2, slots: 1, dir: dir, options: recovering(nil)}.config(t, j)
+	cfg.Batch, cfg.Transport = true, broken
+	c, err := cluster.StartBatch(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := cfg.Timeline
+	cleanUp(t, c, log)
+	await(t, log, 0, "running consumers", func(e timeline.Event) bool {
+		return e.Kind == timeline.TaskState && e.State == "RUNNING" && e.Vertex == "sum"
+	})
+	broken.breakData(t)
+	finish(t, c).exactly(t, 200_000)
+	if n := finishedOf(log, "numbers"); n != 2 {
+		t.Errorf("sources finished %d times, not 2", n)
+	}
+	failed := count(log, func(e timeline.Event) bool {
+		return e.Kind == timeline.TaskState && e.State == "FAILED" && e.Vertex == "sum"
+	})
+	if failed == 0 {
+		t.Error("no consumer noticed the broken connection")
+	}
+	nothingLeft(t, dir)
+}
+
+// A slow task is started once more elsewhere, with the splits that it has; the
+// first to finish counts, and nothing comes twice.
+//
+// Fails if readers of a second attempt are not fed from the beginning
+// (feedReaders): records are lost.
+func TestBatchSpeculation(t *testing.T) {
+	for _, vertex := range []string{"numbers", "sum"} {
+		t.Run(vertex, func(t *testing.T) {
+			p, err := failpoint.Lookup("task/record")
+			if err != nil {
+				t.Fatal(err)
+			}
+			slow := failpoint.Delay(200 * time.Millisecond)
+			defer p.Arm(func(n int, subject string) error {
+				if strings.HasPrefix(subject, vertex+"/1/0") { // the first attempt of subtask 1
+					return slow(n, subject)
+				}
+				return nil
+			})()
+			dir := t.TempDir()
+			c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(map[string]any{
+				"execution.batch.speculative.enabled": true, "slow-task-detector.check-interval": "5 ms",
+				"slow-task-detector.execution-time.baseline-lower-bound": "20 ms", "slow-task-detector.execution-time.baseline-ratio": 0.5,
+				"execution.batch.speculative.block-slow-node-duration": "0 s",
+			})}.batch(t, simple(100_000, 4))
+			finish(t, c).exactly(t, 100_000)
+			second := count(log, func(e timeline.Event) bool {
+				return e.Kind == timeline.TaskState && e.State == "FINISHED" && e.Vertex == vertex && e.Subtask == 1 && e.Attempt == 1
+			})
+			if second != 1 {
+				t.Errorf("the second attempt finished %d times", second)
+			}
+			nothingLeft(t, dir)
+		})
+	}
+}
+
+// Files are committed exactly once, also when masters die while they commit.
+//
+// Fails if a commit that was carried out before is an error for the next master,
+// or if commits go out before all tasks have finished.
+func TestBatchFilesAreCommittedOnce(t *testing.T) {
+	dir := t.TempDir()
+	j := (&job{}).sequence("numbers", 4, source.Params{Records: 20_000, Splits: 8}).op("out", "file-sink", 4, operator.Params{}).link("numbers", "out", graph.Hash)
+	c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(nil)}.batch(t, j)
+	at := 0
+	for k := range 3 {
+		_, at = await(t, log, at, "the end of a task", func(e timeline.Event) bool {
+			return e.Kind == timeline.TaskState && e.State == "FINISHED" && (k > 0 || e.Vertex == "out") || e.Kind == timeline.JobState && e.State == "RECONCILING"
+		})
+		if err := c.KillMaster(time.Millisecond, func() {}); err != nil {
+			break // it was faster
+		}
+	}
+	finish(t, c)
+	reports, err := c.Reports(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, total := map[uint64]bool{}, 0
+	for _, r := range reports {
+		if f, ok := r.Data.(*operator.FileReport); ok {
+			if err := operator.ReadFiles(f, func(r *record.Record) error {
+				seen[r.Number] = true
+				total++
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			break // all subtasks share a folder
+		}
+	}
+	if total != 20_000 || len(seen) != 20_000 {
+		t.Errorf("%d records, %d distinct, in the files; want 20000", total, len(seen))
+	}
+	nothingLeft(t, dir)
+}
+
+// A log that is damaged in the middle is refused with its place; from scratch
+// the job begins anew.
+//
+// Fails if unreadable does not know damage, or if FromScratch is not asked.
+func TestBatchDamagedLog(t *testing.T) {
+	j := simple(1000, 2)
+	dir := t.TempDir()
+	events := filepath.Join(dir, "master", "job-events")
+	if err := os.MkdirAll(events, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d, err := joblog.OpenDir(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for epoch := range uint64(2) { // two files: damage in the first one is no torn end
+		s, err := joblog.OpenHardened(d, joblog.Config{Job: "job", Epoch: epoch + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Append(joblog.Entry{Event: joblog.JobVertexInitialized{Vertex: "numbers", Parallelism: 2}})
+		if err := s.Close(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := d.Names()
+	if err != nil || len(names) != 2 {
+		t.Fatal(names, err)
+	}
+	b, err := d.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(filepath.Join(events, names[0]), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg := setup{workers: 1, slots: 2, dir: dir, options: recovering(nil)}.config(t, j)
+	cfg.Batch = true
+	_, err = cluster.StartBatch(cfg)
+	var damaged *joblog.DamagedError
+	if !errors.As(err, &damaged) || damaged.File != names[0] {
+		t.Fatalf("a damaged log: %v", err)
+	}
+	cfg.FromScratch = true
+	c, err := cluster.StartBatch(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleanUp(t, c, cfg.Timeline)
+	finish(t, c).exactly(t, 1000)
+}
+
+// A worker without a master gives everything up when its patience is over; the
+// next master finds nothing and runs all again.
+//
+// Fails if orphaned does not start the timer, or the timer does not look whether
+// there is a master again.
+func TestBatchWorkersLosePatience(t *testing.T) {
+	dir := t.TempDir()
+	j := simple(20_000, 2)
+	j.Nodes[1].Params = []byte(`{"Cost":20000}`)
+	c, log := setup{workers: 2, slots: 1, dir: dir, options: recovering(map[string]any{"taskmanager.registration.timeout": "1 ms"})}.batch(t, j)
+	await(t, log, 0, "finished sources", finishedTask("numbers", 2))
+	if err := c.KillMaster(100*time.Millisecond, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, c).exactly(t, 20_000)
+	if n := count(log, func(e timeline.Event) bool { return e.Kind == timeline.PartitionLost && e.Vertex == "numbers" }); n == 0 {
+		t.Error("the partitions were kept")
+	}
+	nothingLeft(t, dir)
+}
