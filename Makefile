@@ -9,6 +9,8 @@ GO       ?= go
 RACE     := $(addprefix ./runtime/,buffer exchange shuffle inflight task worker master cluster control timeline failpoint storage) ./harness/trial
 # Contended runs of the multi-rescale trial in `make soak`.
 SOAK     ?= 300
+# Random kills of three-stage batch jobs, and of as many on processes.
+BATCH_SOAK ?= 200
 # How long each fuzz target runs in `make fuzz`.
 FUZZTIME ?= 10s
 # Extra flags for `go test`, as in `make test TESTFLAGS=-count=1`.
@@ -37,8 +39,9 @@ matrix: ## Every row of the rescale matrix on every recovery path, up to an hour
 	MATRIX=all $(GO) test -json -count=1 -timeout 60m -run TestRescaleMatrix ./runtime/cluster | $(GO) run ./scripts/testlog
 
 .PHONY: soak
-soak: ## The multi-rescale trial 300 times (SOAK=n), two busy loops beside each, no record lost.
+soak: ## The multi-rescale trial 300 times (SOAK=n), two busy loops beside each; random kills of batch jobs (BATCH_SOAK=n). No record lost.
 	SOAK=$(SOAK) $(GO) test -v -count=1 -timeout 5h -run TestSoak ./runtime/cluster
+	BATCH_SOAK=$(BATCH_SOAK) $(GO) test -count=1 -timeout 5h -run 'TestBatchKills|TestBatchProcessKills' ./runtime/cluster
 
 .PHONY: bench
 bench: ## Benchmarks of the engine, each figure beside its target (BENCH=regexp).

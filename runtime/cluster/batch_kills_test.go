@@ -64,6 +64,52 @@ func kills(t testing.TB, c cluster.Running, log *timeline.Log, seed uint64) {
 	}
 }
 
+// The same with kill -9, on processes.
+//
+// Fails if a worker process does not open the store of the one that died on its
+// folder, or if a worker does not find the next leader.
+func TestBatchProcessKills(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("BATCH_SOAK"))
+	if err != nil {
+		n = 3
+	}
+	first, _ := strconv.ParseUint(os.Getenv("BATCH_SEED"), 10, 64)
+	for k := range n {
+		seed := first + uint64(k)
+		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			dir := t.TempDir()
+			c, log := setup{workers: 3, slots: 2, dir: dir, memory: 16 << 20, options: recovering(map[string]any{"heartbeat.interval": "50 ms"})}.
+				batchProcesses(t, costly(threeStage(30_000, 4), "pairs", 5000))
+			kills(t, c, log, seed)
+			keys, sum, arrived := finishCounts(t, c)
+			if keys != 1000 || sum != 30_000 || arrived != 1000 {
+				t.Errorf("%d keys of 1000, %d pairs of 30000, %d records of 1000", keys, sum, arrived)
+			}
+			f, err := c.Batch(t.Context())
+			if err != nil || f.Leftover == nil || *f.Leftover != 0 {
+				t.Errorf("figures %+v, %v", f, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			nothingLeft(t, dir)
+		})
+		if !ok {
+			t.Fatalf("seed %d is wrong", seed)
+		}
+	}
+}
+
+// costly makes an operator take some time a record.
+func costly(j *job, id string, nanoseconds int64) *job {
+	for i := range j.Nodes {
+		if j.Nodes[i].ID == id {
+			j.Nodes[i].Params = fmt.Appendf(nil, `{"Cost":%d}`, nanoseconds)
+		}
+	}
+	return j
+}
+
 // reached waits for an event behind index i; false: the job has ended.
 func reached(t testing.TB, c cluster.Running, log *timeline.Log, i *int, match func(timeline.Event) bool) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -108,12 +154,7 @@ func TestBatchKills(t *testing.T) {
 		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			j := threeStage(30_000, 4)
-			for i := range j.Nodes {
-				if j.Nodes[i].ID == "pairs" {
-					j.Nodes[i].Params = []byte(`{"Cost":5000}`)
-				}
-			}
+			j := costly(threeStage(30_000, 4), "pairs", 5000)
 			more := map[string]any{"heartbeat.interval": "50 ms"}
 			if seed%4 == 3 {
 				more["execution.batch.speculative.enabled"] = true

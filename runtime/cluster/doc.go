@@ -57,6 +57,21 @@
 // publishes, before it changes the submission and before it completes a
 // checkpoint, and every leadershipCheck; when it does not, it ends.
 //
+// # Batch jobs
+//
+// A batch job (Config.Batch) has a log in the state folder, job-events/, from which
+// the next master goes on; workers keep their partitions and, in hardened mode,
+// their tasks when a master dies. Batch is the embedded kind: its master can be
+// killed, too, because what it knew is taken from the log and the workers alone. A
+// worker that replaces one which died gets its folder, and tells what is in it.
+// BatchFigures sums over all masters; those of one are read at the instant of
+// its death.
+//
+//	DIR/master/job-events/      log of the job; gone when it is over
+//	DIR/worker-N/shuffle/       finished partitions; gone when the job is over
+//	DIR/worker-N/spill/         of running tasks
+//	DIR/reports/                what sinks and sources reported
+//
 // # The end
 //
 // Leave asks a process to stop in order. None outlives its supervisor: the

@@ -2,6 +2,7 @@
 // TCP connections on the loopback interface, in order in both directions.
 //
 //	worker  -> master       Hello … (message.go): deployments, checkpoints, states
+//	                       of batch jobs: BatchJob … (batch.go): attempts, inventories
 //	process -> supervisor   Attach … (supervision.go): events, counters, requests
 //	worker  -> worker       result partitions; package exchange owns that protocol
 //
@@ -14,6 +15,15 @@
 // execution of a job can have outstanding, and one goroutine writes them.
 // Every message of a master carries the epoch of its leadership; a worker
 // refuses an older one than it has seen.
+//
+// # Reports of batch jobs
+//
+// What operators of a batch job report lies in files (reports.go):
+//
+//	OUTPUT/reports/.VERTEX~SUBTASK~eEPOCHaATTEMPT    gob of []Report, vertex in hex
+//
+// A finished attempt writes one; the master takes the dot away when the attempt
+// is committed, and removes the rest when the job is over.
 //
 // # Strangers
 //

@@ -7,6 +7,10 @@
 // that names it in checkpoints: "from->to#n", by operator ids and the ordinal
 // among the links between those two.
 //
+// In batch mode every edge between vertices is blocking: the consumers read what
+// a finished producer has left. A parallelism of 0 is then decided at run time,
+// and forward edges do not need equal ones.
+//
 // A Graph is immutable except for parallelism, which Scale changes on a copy.
 // Operators are named, with parameters as JSON: a graph travels to workers.
 package graph

@@ -16,4 +16,27 @@
 //	checkpoints.go  effects of the checkpoint coordinator
 //	sources.go      split enumerators and their events
 //	results.go      what operators reported at the end
+//
+// # Batch jobs
+//
+// Batch is the event loop around scheduling/batch and joblog, in the same style:
+//
+//	batch.go          life, requests, counters that others may ask for
+//	batch_config.go   the job as the scheduler knows it
+//	batch_effects.go  effects of the scheduler; commits; the end of the job
+//	batch_journal.go  the job's log; what touches the disk is done beside the loop
+//	batch_sources.go  split enumerators: several attempts of a subtask get the same
+//	                  splits in the same order
+//	batch_workers.go  connections, inventories, states of attempts
+//
+// An event is in the log before it counts: the scheduler's Log effects come
+// before those that follow from them, and what cannot be undone (commits, the
+// job's result, release of consumed partitions) waits for LogDurable. A master
+// asks every worker that joins later, or that the master before it may have
+// left at work without a log, for its inventory, too: what nobody knows of has
+// to go.
+//
+// The job has ended when its log is closed and all workers have told what they
+// had left; Kill ends a master as its process's death would: its log gets no
+// further byte.
 package master

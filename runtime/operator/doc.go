@@ -10,6 +10,16 @@
 // restores before Open and snapshots at a barrier. What an operator keeps
 // elsewhere it writes there in Prepare.
 //
+// # Batch jobs
+//
+// An operator of a batch job (Context.Batch) sees no checkpoint: Finish comes at
+// the end of all input. Most operators work as they do in streaming. A count
+// emits one record a key in Finish; sort emits everything there, sorted in
+// files without a name as far as its memory does not reach. A file sink leaves a
+// hidden file that carries the name of its attempt; the master makes it visible
+// for the attempt that counts (CommitFiles), and DropFiles removes those of the
+// others.
+//
 // # Final values
 //
 // A sink proves per key the largest Value that it saw. Values never decrease

@@ -23,6 +23,14 @@
 //   - A tracker knows which splits a reader was given since which checkpoint,
 //     so that they go back to the enumerator when only this reader restarts.
 //
+// # Batch jobs
+//
+// A reader of a batch job has no checkpointed state: a subtask that is reset
+// begins its splits anew. So BatchSnapshot, with the id BatchCheckpoint, holds
+// the enumerator and who has which splits, and leaves the tracker as it is. A new
+// master resets a coordinator with the splits that its tasks are known to hold;
+// whatever an older snapshot says, every other split is then unassigned.
+//
 // # Format of a coordinator's state
 //
 //	version (2) · version of the enumerator (2) · length (4) · enumerator

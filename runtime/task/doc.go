@@ -26,6 +26,15 @@
 // barrier on, collect what it overtook, copy the state, and write everything
 // in the background. The acknowledgement goes out when all of it is durable.
 //
+// # Batch jobs
+//
+// With Deployment.Batch all edges are blocking (batch.go): outputs are writers of
+// package shuffle, inputs are readers of finished partitions behind the same
+// gates. There are no barriers and no checkpoints; the task ends with its
+// input, and its partitions become readable before it is FINISHED. Finished and
+// Consumed tell what it has left and read. Keyed state covers all key groups,
+// because what a task reads is a range of subpartitions.
+//
 // # Ends
 //
 // After the last record operators flush, and the task waits for one more

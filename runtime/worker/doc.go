@@ -15,4 +15,26 @@
 // whether its tasks have been started elsewhere. In a process of its own
 // another Worker then joins the next master; Config.MinEpoch keeps it from
 // joining one whose time is over.
+//
+// # Workers of batch jobs
+//
+// A Batch outlives masters. It owns a shuffle.Store on its folder, whose finished
+// partitions outlive the worker itself, and serves one master after the other
+// (service): one connection, messages in order. What an attempt is and tells is
+// in batch_attempt.go.
+//
+//	master lost    with recovery partitions stay; in hardened mode tasks go on, and
+//	               one that ends keeps its result (Batch.mu.done). After the
+//	               retention without any master all is given up. Without recovery
+//	               it is given up at once.
+//	master joined  it asks for the inventory: finished partitions, running attempts
+//	               with the splits they have, results that nobody may know. What
+//	               happens to an attempt is told after the inventory, never before
+//	               (both are sent under the lock). Settle answers with lists; the
+//	               end of an adopted attempt that ended in between is told again,
+//	               and an adopted source registers again.
+//	job over       the bytes that are left are counted and told, then deleted.
+//
+// Reports of finished attempts are files (control.WriteReports) before the attempt
+// is FINISHED. Commands of an older epoch than the newest seen are dropped.
 package worker
