@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type Batch struct {
 		past    ledger
 		workers []*embeddedWorker
 		made    int
+		coming  map[int]bool // workers that are being started
 		epoch   int64
 		ended   bool
 		err     error
@@ -53,7 +55,8 @@ type Batch struct {
 // embeddedWorker is a worker with the folder that outlives it.
 type embeddedWorker struct {
 	*worker.Batch
-	dir string
+	index int
+	dir   string
 }
 
 // StartBatch brings up master and workers and submits the job.
@@ -70,7 +73,7 @@ func StartBatch(cfg Config) (*Batch, error) {
 	}
 	c := &Batch{cfg: cfg, graph: g, done: make(chan struct{})}
 	c.seat.changed = make(chan struct{})
-	c.mu.timers = map[*time.Timer]bool{}
+	c.mu.timers, c.mu.coming = map[*time.Timer]bool{}, map[int]bool{}
 	c.mu.started = cfg.Timeline.Now()
 	if c.unplant, err = plant(cfg.Delays); err != nil {
 		return nil, err
@@ -143,6 +146,11 @@ func (c *Batch) startMaster() error {
 	c.mu.m = m
 	c.seat.take(c.mu.epoch, m.Addr())
 	m.Begin(c.mu.started, expected, options.HeartbeatTimeout.Get(c.cfg.Values))
+	for i := range c.mu.made { // whom it need not wait for
+		if !slices.ContainsFunc(c.mu.workers, func(w *embeddedWorker) bool { return w.index == i }) && !c.mu.coming[i] && c.mu.epoch > 1 {
+			m.WorkerGone(i)
+		}
+	}
 	c.work.Go(func() {
 		select {
 		case <-m.Done():
@@ -171,7 +179,13 @@ func (c *Batch) addWorker(dir string) error {
 	c.mu.Lock()
 	n := c.mu.made
 	c.mu.made++
+	c.mu.coming[n] = true
 	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.mu.coming, n)
+		c.mu.Unlock()
+	}()
 	name := fmt.Sprintf("worker-%d", n)
 	if dir == "" {
 		dir = filepath.Join(c.cfg.Dir, name)
@@ -191,7 +205,7 @@ func (c *Batch) addWorker(dir string) error {
 		w.Stop()
 		return nil
 	}
-	c.mu.workers = append(c.mu.workers, &embeddedWorker{w, dir})
+	c.mu.workers = append(c.mu.workers, &embeddedWorker{w, n, dir})
 	c.mu.Unlock()
 	return nil
 }
@@ -316,6 +330,9 @@ func (c *Batch) KillWorker(i int, replaceAfter time.Duration, struck func()) err
 			c.mu.workers = append(c.mu.workers[:k:k], c.mu.workers[k+1:]...)
 			break
 		}
+	}
+	if c.mu.m != nil {
+		c.mu.m.WorkerGone(w.index)
 	}
 	c.mu.sunk += w.Load().SinkRecords
 	c.mu.net += w.NetBytes()

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"benchrun/runtime/control"
@@ -67,6 +68,9 @@ func (x *batchNode) answer(what any, tell func(control.Told)) bool {
 		go func() {
 			tell(control.Told{At: none, Data: control.Options{Options: x.m.AwaitOptions(x.ctx)}})
 		}()
+	case control.WorkerGone:
+		x.m.WorkerGone(w.Index)
+		tell(control.Told{At: none})
 	case control.EndSources:
 		tell(control.Told{At: none})
 	case control.CancelJob:
@@ -162,6 +166,16 @@ func (c *Processes) Batch(ctx context.Context) (*BatchFigures, error) {
 	c.mu.Unlock()
 	l.now(load.Batch)
 	return l.figures(c.cfg.Timeline), nil
+}
+
+// tellDead tells a new master of a batch job which workers it need not wait for.
+// It needs the lock.
+func (c *Processes) tellDead(leader *process) {
+	for _, p := range c.mu.processes {
+		if c.cfg.Batch && p.role == RoleWorker && !slices.Contains(c.mu.workers, p) {
+			leader.say(control.WorkerGone{Index: p.index})
+		}
+	}
 }
 
 // lastFigures asks a master that is about to be killed.

@@ -238,6 +238,9 @@ func (c *Processes) watch(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removeWorker(p)
+	if c.cfg.Batch && p.role == RoleWorker && c.mu.leader != nil {
+		c.mu.leader.say(control.WorkerGone{Index: p.index})
+	}
 	if c.mu.leader == p {
 		c.setLeader(nil)
 	}
@@ -350,6 +353,7 @@ func (c *Processes) message(p *process, m any) {
 			if c.mu.draining {
 				p.say(control.EndSources{})
 			}
+			c.tellDead(p)
 		}
 		c.mu.Unlock()
 	case control.JobEnded:

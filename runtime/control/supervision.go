@@ -78,6 +78,9 @@ type (
 		Vertex  string
 		Subtask int
 	}
+	// WorkerGone tells the master of a batch job that a worker's process has ended,
+	// also one that it has never heard of.
+	WorkerGone struct{ Index int }
 	// GetReports asks for what operators reported at the end.
 	GetReports struct{}
 	// GetOptions asks for the options that the tasks run with.

@@ -63,6 +63,7 @@ type Batch struct {
 		finished map[string]map[int]int64 // records of finished tasks by vertex, subtask
 		leftover int64
 		ended    bool
+		conns    map[*control.Conn]bool // nil: the master is shutting down
 	}
 
 	scheduler  *batch.Scheduler
@@ -78,6 +79,8 @@ type Batch struct {
 	commits    []joblog.AttemptID // to be carried out, one after the other
 	committing bool
 	started    time.Duration
+	dead       map[batch.Worker]bool // of those that a log may know: they will not come
+	replayed   bool
 	waiting    int                   // workers that the first schedule waits for
 	announced  bool                  // Begin was called
 	begun      bool                  // the scheduler has started
@@ -100,9 +103,10 @@ type batchWorker struct {
 func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
 		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), reported: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
-		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, asked: map[batch.Worker]bool{}, sources: map[string]*batchSource{},
+		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, asked: map[batch.Worker]bool{}, dead: map[batch.Worker]bool{}, sources: map[string]*batchSource{},
 		results: map[joblog.AttemptID]*batch.Result{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 	}
+	m.shared.conns = map[*control.Conn]bool{}
 	m.shared.counts, m.shared.finished = map[joblog.AttemptID]int64{}, map[string]map[int]int64{}
 	m.mail.wake = make(chan struct{}, 1)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -240,6 +244,23 @@ func (m *Batch) enqueue(fn func()) {
 	}
 	m.stepping = false
 }
+
+// WorkerGone tells that a worker's process has ended. A master that takes a job
+// over must not wait for one that it never meets.
+func (m *Batch) WorkerGone(index int) {
+	m.post(func() {
+		name := workerName(index)
+		if m.workers[name] != nil || m.dead[name] {
+			return // its connection tells
+		}
+		m.dead[name] = true
+		if m.replayed {
+			m.step(batch.WorkerLost{ID: name, Err: errProcessEnded})
+		}
+	})
+}
+
+var errProcessEnded = errors.New("its process has ended")
 
 // Cancel ends the job.
 func (m *Batch) Cancel() { m.schedule(batch.CancelJob{}) }
@@ -385,8 +406,12 @@ func (m *Batch) shut(reset bool) {
 	if m.ending != nil {
 		m.ending.limit.Stop()
 	}
-	for _, w := range m.workers {
-		w.conn.Close(reset)
+	m.shared.Lock()
+	conns := m.shared.conns // also of those that have not said hello
+	m.shared.conns = nil
+	m.shared.Unlock()
+	for c := range conns {
+		c.Close(reset)
 	}
 	m.log.close(false, func(error) {})
 	m.work.Wait()

@@ -169,6 +169,10 @@ func (j *journal) replay() {
 					}
 				}
 			}
+			for w := range j.m.dead {
+				j.m.step(batch.WorkerLost{ID: w, Err: errProcessEnded})
+			}
+			j.m.replayed = true
 			j.m.step(batch.Replayed{Events: events, Err: err})
 		})
 	})

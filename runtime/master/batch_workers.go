@@ -34,10 +34,24 @@ func (m *Batch) welcome(c net.Conn) {
 		m.post(func() { m.message(w, msg) })
 	}, func(err error) {
 		<-ready
+		m.shared.Lock()
+		delete(m.shared.conns, w.conn)
+		m.shared.Unlock()
 		m.post(func() { m.workerLost(w, err) })
 	})
+	m.shared.Lock()
+	over := m.shared.conns == nil
+	if !over {
+		m.shared.conns[w.conn] = true
+	}
+	m.shared.Unlock()
 	close(ready)
+	if over {
+		w.conn.Close(true)
+	}
 }
+
+func workerName(index int) batch.Worker { return batch.Worker(fmt.Sprintf("worker-%d", index)) }
 
 func (m *Batch) send(name batch.Worker, msg any) {
 	if w := m.workers[name]; w != nil {
@@ -107,7 +121,7 @@ func (m *Batch) join(w *batchWorker, h control.Hello) {
 		}
 	}
 	m.joined[w.index] = true
-	w.name = batch.Worker(fmt.Sprintf("worker-%d", w.index))
+	w.name = workerName(w.index)
 	w.addr, w.slots = h.DataAddr, h.Slots
 	m.workers[w.name] = w
 	w.conn.Send(control.Welcome{Epoch: m.cfg.Epoch, Worker: w.index})

@@ -286,19 +286,26 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 	s.conn.Send(control.Hello{Index: w.cfg.Index, Slots: w.cfg.Slots, DataAddr: w.server.Addr()})
 	silence := time.NewTimer(control.HandshakeTimeout)
 	defer silence.Stop()
-	select {
-	case <-s.welcome:
-	case <-s.lost:
-		return false, fmt.Errorf("worker %s: the master hung up", w.cfg.Name)
-	case <-silence.C:
-		return false, fmt.Errorf("worker %s: the master at %s did not answer within %v", w.cfg.Name, addr, control.HandshakeTimeout)
-	case <-w.ctx.Done():
-		return false, nil
+	newer := time.NewTicker(leaderCheck)
+	defer newer.Stop()
+	for welcome := false; !welcome; {
+		select {
+		case <-s.welcome:
+			welcome = true
+		case <-s.lost:
+			return false, fmt.Errorf("worker %s: the master hung up", w.cfg.Name)
+		case <-silence.C:
+			return false, fmt.Errorf("worker %s: the master at %s did not answer within %v", w.cfg.Name, addr, control.HandshakeTimeout)
+		case <-newer.C:
+			if w.cfg.Newer(epoch) {
+				return false, fmt.Errorf("worker %s: another master leads", w.cfg.Name)
+			}
+		case <-w.ctx.Done():
+			return false, nil
+		}
 	}
 	beat := time.NewTicker(w.cfg.Heartbeat)
 	defer beat.Stop()
-	newer := time.NewTicker(leaderCheck)
-	defer newer.Stop()
 	for {
 		select {
 		case <-s.lost:
