@@ -142,7 +142,9 @@ func reached(t testing.TB, c cluster.Running, log *timeline.Log, i *int, match f
 //
 // Fails if a worker does not tell again of an adopted attempt that ended before
 // it was adopted (Batch.settle): the job hangs. Fails if the coordinator of a
-// new master does not take held splits away (resetBatch): records come twice.
+// new master does not take held splits away (resetBatch): records come twice. Fails
+// if a finished attempt that was cancelled, or one that read what has been made
+// anew since, may go on under a new master (Batch.current): counts are mixed.
 func TestBatchKills(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("BATCH_SOAK"))
 	if err != nil {

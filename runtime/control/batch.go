@@ -37,7 +37,13 @@ type Inventory struct {
 	Epoch      int64
 	Partitions []batch.Held
 	Records    []int64
-	Running    []batch.Execution
+	Running    []Running
+}
+
+// Running is an attempt of an inventory, with the attempts whose output it reads.
+type Running struct {
+	Execution batch.Execution
+	Inputs    []joblog.AttemptID
 }
 
 // Settle tells a worker what becomes of its inventory.

@@ -81,11 +81,13 @@ type Batch struct {
 	started    time.Duration
 	dead       map[batch.Worker]bool // of those that a log may know: they will not come
 	replayed   bool
-	waiting    int                   // workers that the first schedule waits for
-	announced  bool                  // Begin was called
-	begun      bool                  // the scheduler has started
-	asked      map[batch.Worker]bool // for their inventories, by the scheduler
-	cut        map[string]bool       // vertices that are complete, as the log was told
+	early      []func()                           // inventories that came before the replay
+	winners    map[joblog.TaskID]joblog.AttemptID // that had finished, as the log says
+	waiting    int                                // workers that the first schedule waits for
+	announced  bool                               // Begin was called
+	begun      bool                               // the scheduler has started
+	asked      map[batch.Worker]bool              // for their inventories, by the scheduler
+	cut        map[string]bool                    // vertices that are complete, as the log was told
 	timer      *time.Timer
 	limit      *time.Timer
 	ending     *batchEnd
@@ -103,7 +105,7 @@ type batchWorker struct {
 func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
 		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), reported: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
-		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, asked: map[batch.Worker]bool{}, dead: map[batch.Worker]bool{}, sources: map[string]*batchSource{},
+		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, asked: map[batch.Worker]bool{}, dead: map[batch.Worker]bool{}, winners: map[joblog.TaskID]joblog.AttemptID{}, sources: map[string]*batchSource{},
 		results: map[joblog.AttemptID]*batch.Result{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 	}
 	m.shared.conns = map[*control.Conn]bool{}

@@ -23,8 +23,10 @@ func (m *Batch) carryOut(x batch.Effect) {
 		m.send(x.Worker, control.AskInventory{Epoch: epoch})
 	case batch.SettleInventory:
 		for _, id := range x.Adopt {
-			m.attempts[id] = x.Worker
-			m.adopted(id)
+			if _, own := m.attempts[id]; !own {
+				m.attempts[id] = x.Worker
+				m.adopted(id)
+			}
 		}
 		m.send(x.Worker, control.Settle{Epoch: epoch, Keep: x.Keep, Release: x.Release, Adopt: x.Adopt, Cancel: x.Cancel})
 		for _, p := range x.Release {

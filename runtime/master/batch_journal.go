@@ -23,6 +23,7 @@ type journal struct {
 	after  []func()     // what is to be done then
 	closed bool
 	size   int64 // of what is replayed
+	had    bool  // there was something to replay when it was opened
 }
 
 // openJournal opens the log if the job has one: with recovery, or if an earlier
@@ -48,6 +49,7 @@ func openJournal(m *Batch) (*journal, error) {
 		return nil, err
 	}
 	j.set(store)
+	j.had = store.HasEvents()
 	return j, nil
 }
 
@@ -99,7 +101,8 @@ func (j *journal) set(s joblog.Store) {
 	j.m.shared.Unlock()
 }
 
-func (j *journal) hasEvents() bool { return j.store != nil && j.store.HasEvents() }
+// hasEvents tells whether a master before has left something.
+func (j *journal) hasEvents() bool { return j.had }
 
 // do runs something on the loop when the store is there.
 func (j *journal) do(fn func()) {
@@ -160,22 +163,45 @@ func (j *journal) replay() {
 			})
 		}, func(err error) {
 			for _, e := range events {
-				switch e := e.(type) {
-				case joblog.VertexFinished:
-					j.m.counted(e.Attempt.TaskID, e.Records)
-				case joblog.VerticesReset:
-					for _, t := range e.Tasks {
-						j.m.forgetTask(t)
-					}
-				}
+				j.m.read(e)
 			}
 			for w := range j.m.dead {
 				j.m.step(batch.WorkerLost{ID: w, Err: errProcessEnded})
 			}
 			j.m.replayed = true
 			j.m.step(batch.Replayed{Events: events, Err: err})
+			early := j.m.early
+			j.m.early = nil
+			for _, fn := range early {
+				fn()
+			}
 		})
 	})
+}
+
+// read follows what the log says of finished tasks.
+func (m *Batch) read(e joblog.Event) {
+	switch e := e.(type) {
+	case joblog.VertexFinished:
+		m.winners[e.Attempt.TaskID] = e.Attempt
+		m.counted(e.Attempt.TaskID, e.Records)
+	case joblog.VerticesReset:
+		for _, t := range e.Tasks {
+			delete(m.winners, t)
+			m.forgetTask(t)
+		}
+	case joblog.EpochStarted:
+		kept := make(map[joblog.AttemptID]bool, len(e.Kept))
+		for _, a := range e.Kept {
+			kept[a] = true
+		}
+		for t, a := range m.winners {
+			if !kept[a] {
+				delete(m.winners, t)
+				m.forgetTask(t)
+			}
+		}
+	}
 }
 
 // clear empties the log and opens it anew.

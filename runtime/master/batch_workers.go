@@ -171,6 +171,7 @@ func (m *Batch) workerLost(w *batchWorker, err error) {
 	}
 	w.lost = true
 	delete(m.workers, w.name)
+	m.dead[w.name] = true // the scheduler may not have begun
 	e := timeline.Of(timeline.WorkerLost)
 	e.Detail, e.Reason = string(w.name), err.Error()
 	m.cfg.Timeline.Add(e)
@@ -215,19 +216,46 @@ func (m *Batch) watchHeartbeats() {
 	}
 }
 
+// inventoried takes what a worker has. While the log is being replayed it waits:
+// an attempt may go on only if what it reads is what counts.
 func (m *Batch) inventoried(w *batchWorker, x control.Inventory) {
+	if m.log.hasEvents() && !m.replayed {
+		m.early = append(m.early, func() { m.inventoried(w, x) })
+		return
+	}
+	if w.lost {
+		return
+	}
 	for i := range x.Partitions {
 		m.track(x.Partitions[i].Partition, w.name)
 		m.ofBefore(x.Partitions[i].Partition.Producer)
 	}
+	var running []batch.Execution
 	for i := range x.Running {
-		r := &x.Running[i]
+		r := &x.Running[i].Execution
+		if r.Attempt.Epoch < uint64(m.cfg.Epoch) && !m.current(x.Running[i].Inputs) {
+			m.send(w.name, control.CancelAttempt{Epoch: m.cfg.Epoch, Attempt: r.Attempt})
+			continue
+		}
+		running = append(running, *r)
 		m.ofBefore(r.Attempt)
 		if r.State == scheduling.TaskFinished {
 			m.results[r.Attempt] = &r.Result
 		}
 	}
-	m.step(batch.Inventory{Worker: w.name, Epoch: uint64(x.Epoch), Partitions: x.Partitions, Running: x.Running})
+	m.step(batch.Inventory{Worker: w.name, Epoch: uint64(x.Epoch), Partitions: x.Partitions, Running: running})
+}
+
+// current tells whether attempts are the ones that the log says have finished. An
+// attempt that reads others' output was to be cancelled, or its worker was taken
+// for dead; what it read has been made anew since.
+func (m *Batch) current(inputs []joblog.AttemptID) bool {
+	for _, id := range inputs {
+		if m.winners[id.TaskID] != id {
+			return false
+		}
+	}
+	return true
 }
 
 // attemptKey is an attempt as the scheduler's events name it, without its epoch.

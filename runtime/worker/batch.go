@@ -74,7 +74,7 @@ type Batch struct {
 		conn     *control.Conn
 		job      *batchJob
 		attempts map[joblog.AttemptID]*attempt // that have not ended
-		done     map[joblog.AttemptID]*control.AttemptState
+		done     map[joblog.AttemptID]*doneAttempt
 		clients  map[string]*peer // by address
 		addrs    map[batch.Worker]string
 		patience *time.Timer // while there is no master
@@ -88,7 +88,7 @@ type Batch struct {
 func StartBatch(cfg BatchConfig) (*Batch, error) {
 	w := &Batch{cfg: cfg, gone: make(chan struct{})}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.mu.attempts, w.mu.done = map[joblog.AttemptID]*attempt{}, map[joblog.AttemptID]*control.AttemptState{}
+	w.mu.attempts, w.mu.done = map[joblog.AttemptID]*attempt{}, map[joblog.AttemptID]*doneAttempt{}
 	w.mu.clients, w.mu.addrs = map[string]*peer{}, map[batch.Worker]string{}
 	w.freezer.init()
 	if err := os.RemoveAll(w.spill()); err != nil { // of a process that died

@@ -28,6 +28,7 @@ type attempt struct {
 	t       *task.Task // under Batch.mu, too, when it is set
 	state   scheduling.TaskState
 	stopped error // before there was a task
+	dropped bool  // it was cancelled: whatever it comes to does not count
 	splits  []string
 	reports []control.Report
 }
@@ -128,6 +129,7 @@ func (a *attempt) stop(err error) {
 	if t == nil && a.stopped == nil {
 		a.stopped = err
 	}
+	a.dropped = a.dropped || errors.Is(err, errAttemptCanceled)
 	a.mu.Unlock()
 	switch {
 	case t == nil:
@@ -171,12 +173,29 @@ func (a *attempt) coordinatorEvent(m control.ToAttempt) {
 func (a *attempt) execution() (x batch.Execution, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state.Terminal() || a.stopped != nil {
+	if a.state.Terminal() || a.stopped != nil || a.dropped {
 		return x, false
 	}
 	return batch.Execution{
 		Attempt: a.id, Parallelism: a.deploy.Parallelism, State: a.state, Result: batch.Result{Splits: append([]string(nil), a.splits...)},
 	}, true
+}
+
+// producers are the attempts whose output this one reads. Under a master that
+// takes others for the ones that count it must not go on.
+func (a *attempt) producers() (out []joblog.AttemptID) {
+	for _, in := range a.deploy.Inputs {
+		for _, p := range in.Producers {
+			out = append(out, p.Attempt)
+		}
+	}
+	return out
+}
+
+// doneAttempt has finished, and perhaps no master knows.
+type doneAttempt struct {
+	state  control.AttemptState
+	inputs []joblog.AttemptID
 }
 
 // tell sends to the master of the day, if there is one.
@@ -217,14 +236,15 @@ func (a *attempt) State(_ task.ID, s task.State, err error) {
 	w.mu.Lock()
 	a.mu.Lock()
 	a.state = m.State
+	dropped := a.dropped
 	a.mu.Unlock()
 	if m.State.Terminal() {
 		delete(w.mu.attempts, a.id)
 		if a.t != nil {
 			w.mu.sunk += a.t.Arrived()
 		}
-		if m.State == scheduling.TaskFinished {
-			w.mu.done[a.id] = &m
+		if m.State == scheduling.TaskFinished && !dropped {
+			w.mu.done[a.id] = &doneAttempt{state: m, inputs: a.producers()}
 		}
 	}
 	if w.mu.conn != nil {

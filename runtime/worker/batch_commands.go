@@ -187,13 +187,15 @@ func (s *service) inventory(epoch int64) {
 	}
 	for _, a := range w.mu.attempts {
 		if x, ok := a.execution(); ok {
-			inv.Running = append(inv.Running, x)
+			inv.Running = append(inv.Running, control.Running{Execution: x, Inputs: a.producers()})
 		}
 	}
 	for id, d := range w.mu.done {
-		inv.Running = append(inv.Running, batch.Execution{Attempt: id, Parallelism: d.Parallelism, State: scheduling.TaskFinished, Result: d.Result})
+		inv.Running = append(inv.Running, control.Running{
+			Execution: batch.Execution{Attempt: id, Parallelism: d.state.Parallelism, State: scheduling.TaskFinished, Result: d.state.Result}, Inputs: d.inputs,
+		})
 	}
-	slices.SortFunc(inv.Running, func(a, b batch.Execution) int { return compareAttempts(a.Attempt, b.Attempt) })
+	slices.SortFunc(inv.Running, func(a, b control.Running) int { return compareAttempts(a.Execution.Attempt, b.Execution.Attempt) })
 	if err := w.store.Sweep(j.id); err != nil {
 		w.trouble(err)
 	}
@@ -230,7 +232,7 @@ func (w *Batch) settle(m control.Settle) {
 			adopt = append(adopt, a)
 		case w.mu.conn == nil:
 		case done != nil:
-			w.mu.conn.Send(*done)
+			w.mu.conn.Send(done.state)
 		default:
 			w.mu.conn.Send(control.AttemptState{Attempt: id, State: scheduling.TaskFailed, Error: "it failed while there was no master"})
 		}
@@ -276,6 +278,9 @@ func (w *Batch) dropData(id batch.PartitionID) {
 func (s *service) cancel(m control.CancelAttempt) {
 	s.w.mu.Lock()
 	a := s.w.mu.attempts[m.Attempt]
+	if m.Failure == "" {
+		delete(s.w.mu.done, m.Attempt) // it was too fast, and does not count
+	}
 	s.w.mu.Unlock()
 	switch {
 	case a == nil:
