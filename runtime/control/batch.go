@@ -75,6 +75,13 @@ type ReleasePartitions struct {
 	Partitions []batch.PartitionID
 }
 
+// Recorded tells a worker that the log has the ends of these attempts: it need not
+// remember them for a master to come.
+type Recorded struct {
+	Epoch    int64
+	Attempts []joblog.AttemptID
+}
+
 // DropData deletes the data of a partition behind the worker's back, as a
 // failing disk would.
 type DropData struct {

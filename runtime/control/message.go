@@ -162,7 +162,7 @@ var kinds = []any{
 	InUse{}, TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
 	Attach{}, Clock{}, Events{}, Leading{}, JobEnded{}, Ask{}, Told{}, Rescale{}, FailSubtask{}, TakeSavepoint{}, EndSources{},
 	BatchJob{}, Peers{}, AskInventory{}, Inventory{}, Settle{}, DeployAttempt{}, CancelAttempt{}, ReleasePartitions{}, DropData{}, JobOver{},
-	Leftover{}, AttemptState{}, Counts{}, ToAttempt{}, FromAttempt{}, DropPartition{}, WorkerGone{},
+	Leftover{}, AttemptState{}, Counts{}, ToAttempt{}, FromAttempt{}, DropPartition{}, WorkerGone{}, Recorded{},
 	CancelJob{}, GetReports{}, GetOptions{}, GetLoad{}, BreakStorage{}, Leave{}, Load{}, Reports{}, Options{},
 }
 

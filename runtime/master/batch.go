@@ -74,7 +74,7 @@ type Batch struct {
 	before     map[attemptKey]uint64             // epochs of attempts of masters before, as workers report them
 	goneOn     map[attemptKey]bool               // of them: those that count under this master
 	sources    map[string]*batchSource
-	results    map[joblog.AttemptID]*batch.Result // of attempts that are about to be noted as FINISHED
+	results    map[attemptKey]*batch.Result // of attempts that are about to be noted as FINISHED
 	partitions map[joblog.TaskID]map[batch.PartitionID]batch.Worker
 	commits    []joblog.AttemptID // to be carried out, one after the other
 	committing bool
@@ -82,6 +82,7 @@ type Batch struct {
 	dead       map[batch.Worker]bool // of those that a log may know: they will not come
 	replayed   bool
 	early      []func()                           // inventories that came before the replay
+	unrecorded []recorded                         // finished attempts that the log does not have yet, in order
 	winners    map[joblog.TaskID]joblog.AttemptID // that had finished, as the log says
 	waiting    int                                // workers that the first schedule waits for
 	announced  bool                               // Begin was called
@@ -106,7 +107,7 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
 		cfg: cfg, loopDone: make(chan struct{}), done: make(chan struct{}), reported: make(chan struct{}), workers: map[batch.Worker]*batchWorker{}, joined: map[int]bool{},
 		attempts: map[joblog.AttemptID]batch.Worker{}, before: map[attemptKey]uint64{}, goneOn: map[attemptKey]bool{}, cut: map[string]bool{}, asked: map[batch.Worker]bool{}, dead: map[batch.Worker]bool{}, winners: map[joblog.TaskID]joblog.AttemptID{}, sources: map[string]*batchSource{},
-		results: map[joblog.AttemptID]*batch.Result{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
+		results: map[attemptKey]*batch.Result{}, partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 	}
 	m.shared.conns = map[*control.Conn]bool{}
 	m.shared.counts, m.shared.finished = map[joblog.AttemptID]int64{}, map[string]map[int]int64{}

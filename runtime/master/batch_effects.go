@@ -123,18 +123,16 @@ func (m *Batch) note(e timeline.Event) {
 			e.Detail, e.Reason = "adopted", ""
 			m.goneOn[attemptKey{joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}, e.Attempt}] = true
 		}
-		if e.State == scheduling.TaskFinished.String() {
-			for id, r := range m.results {
-				if id.Vertex == e.Vertex && id.Subtask == e.Subtask && id.Attempt == e.Attempt {
-					e.Records, e.Bytes = r.Records, 0
-					for _, d := range r.Results {
-						for _, n := range d.Bytes {
-							e.Bytes += n
-						}
-					}
-					m.counted(id.TaskID, r.Records)
+		t := joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}
+		if r := m.results[attemptKey{t, e.Attempt}]; r != nil && e.State == scheduling.TaskFinished.String() {
+			e.Records, e.Bytes = r.Records, 0
+			for _, d := range r.Results {
+				for _, n := range d.Bytes {
+					e.Bytes += n
 				}
 			}
+			m.counted(t, r.Records)
+			delete(m.results, attemptKey{t, e.Attempt})
 		}
 	}
 	if e.Vertex != "" {

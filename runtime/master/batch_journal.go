@@ -66,7 +66,12 @@ func (j *journal) open() (joblog.Store, error) {
 	c := joblog.Config{
 		Job: j.m.cfg.Job, Epoch: uint64(j.m.cfg.Epoch), BufferSize: int(options.JobEventBufferSize.Get(v)),
 		FlushInterval: options.JobEventFlushInterval.Get(v), Policy: joblog.SyncPolicy(options.JobEventSyncPolicy.Get(v)),
-		Durable:  func(n uint64) { j.m.schedule(batch.LogDurable{Number: n}) },
+		Durable: func(n uint64) {
+			j.m.post(func() {
+				j.m.acknowledge(n)
+				j.m.step(batch.LogDurable{Number: n})
+			})
+		},
 		Pressure: func(on bool) { j.m.schedule(batch.LogPressure{On: on}) },
 		Trouble: func(since time.Time, cause error) {
 			if j.folder.dead.Load() {
@@ -132,10 +137,36 @@ func (j *journal) beside(disk func() error, then func(error)) {
 
 func (j *journal) append(e joblog.Entry) {
 	j.do(func() {
-		if j.store != nil {
-			j.store.Append(e)
+		if j.store == nil {
+			return
+		}
+		n := j.store.Append(e)
+		if x, ok := e.Event.(joblog.VertexFinished); ok {
+			j.m.unrecorded = append(j.m.unrecorded, recorded{n, x.Attempt, batch.Worker(x.Worker)})
 		}
 	})
+}
+
+// recorded is a finished attempt with the number of its event.
+type recorded struct {
+	number uint64
+	id     joblog.AttemptID
+	worker batch.Worker
+}
+
+// acknowledge tells workers which ends the log has.
+func (m *Batch) acknowledge(durable uint64) {
+	by := map[batch.Worker][]joblog.AttemptID{}
+	n := 0
+	for n < len(m.unrecorded) && m.unrecorded[n].number <= durable {
+		x := m.unrecorded[n]
+		by[x.worker] = append(by[x.worker], x.id)
+		n++
+	}
+	m.unrecorded = m.unrecorded[n:]
+	for w, ids := range by {
+		m.send(w, control.Recorded{Epoch: m.cfg.Epoch, Attempts: ids})
+	}
 }
 
 // hurry makes the log durable now instead of after its interval. With the policy

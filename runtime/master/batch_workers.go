@@ -240,7 +240,7 @@ func (m *Batch) inventoried(w *batchWorker, x control.Inventory) {
 		running = append(running, *r)
 		m.ofBefore(r.Attempt)
 		if r.State == scheduling.TaskFinished {
-			m.results[r.Attempt] = &r.Result
+			m.results[attemptKey{r.Attempt.TaskID, r.Attempt.Attempt}] = &r.Result
 		}
 	}
 	m.step(batch.Inventory{Worker: w.name, Epoch: uint64(x.Epoch), Partitions: x.Partitions, Running: running})
@@ -294,7 +294,7 @@ func (m *Batch) attemptState(w *batchWorker, x control.AttemptState) {
 		m.attemptOver(x.Attempt)
 	}
 	if x.State == scheduling.TaskFinished {
-		m.results[x.Attempt] = &x.Result
+		m.results[attemptKey{x.Attempt.TaskID, x.Attempt.Attempt}] = &x.Result
 		for _, r := range x.Result.Results {
 			m.track(batch.PartitionID{DataSet: r.DataSet, Producer: x.Attempt}, w.name)
 		}
@@ -303,7 +303,7 @@ func (m *Batch) attemptState(w *batchWorker, x control.AttemptState) {
 		Attempt: x.Attempt, State: x.State, Err: textError(x.Error), Class: x.Class, Partition: x.Partition, Result: x.Result, Worker: w.name,
 	}
 	m.step(e)
-	m.enqueue(func() { delete(m.results, x.Attempt) })
+	m.enqueue(func() { delete(m.results, attemptKey{x.Attempt.TaskID, x.Attempt.Attempt}) })
 }
 
 // counted: a task has finished, and what it has read counts.

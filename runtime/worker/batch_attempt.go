@@ -243,7 +243,7 @@ func (a *attempt) State(_ task.ID, s task.State, err error) {
 		if a.t != nil {
 			w.mu.sunk += a.t.Arrived()
 		}
-		if m.State == scheduling.TaskFinished && !dropped {
+		if m.State == scheduling.TaskFinished && !dropped && w.cfg.Adoption {
 			w.mu.done[a.id] = &doneAttempt{state: m, inputs: a.producers()}
 		}
 	}

@@ -112,6 +112,14 @@ func (s *service) receive(m any) {
 		if s.w.current(m.Epoch) {
 			s.w.release(m.Partitions)
 		}
+	case control.Recorded:
+		if s.w.current(m.Epoch) {
+			s.w.mu.Lock()
+			for _, id := range m.Attempts {
+				delete(s.w.mu.done, id)
+			}
+			s.w.mu.Unlock()
+		}
 	case control.DropData:
 		if s.w.current(m.Epoch) {
 			s.w.dropData(m.Partition)
