@@ -231,3 +231,22 @@ func TestBatchWorkersLosePatience(t *testing.T) {
 	}
 	nothingLeft(t, dir)
 }
+
+// Masters that die one after the other, each as soon as it leads: the workers
+// find the one that stays.
+//
+// Fails if a worker waits for the welcome of a master that is dead.
+func TestBatchMastersInQuickSuccession(t *testing.T) {
+	dir := t.TempDir()
+	j := costly(simple(20_000, 4), "sum", 20_000)
+	c, log := setup{workers: 3, slots: 2, dir: dir, options: recovering(map[string]any{"heartbeat.interval": "50 ms"})}.batch(t, j)
+	_, at := await(t, log, 0, "finished sources", finishedTask("numbers", 4))
+	for range 5 {
+		if err := c.KillMaster(0, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		_, at = await(t, log, at, "another master", kind(timeline.EventReplayed))
+	}
+	finish(t, c).exactly(t, 20_000)
+	nothingLeft(t, dir)
+}

@@ -46,6 +46,7 @@ func (n *node) runWorker() error {
 		Checkpoints: n.store, Dir: n.Dir, OutputDir: sub.OutputDir, Timeline: n.log, Origin: n.log.Origin(), Transport: n.network,
 		Heartbeat: options.HeartbeatInterval.Get(values), Tick: tick(values), PerFile: options.MaxSubtasksPerChannelStateFile.Get(values),
 	}
+	var refusals worker.Refusals
 	for {
 		l, err := awaitLeader(n.ctx, n.State, cfg.MinEpoch)
 		if n.ctx.Err() != nil {
@@ -56,11 +57,10 @@ func (n *node) runWorker() error {
 		}
 		cfg.Master = l.Addr
 		served, err := x.serve(cfg, l.Epoch)
-		var refused *control.HandshakeError
 		switch {
 		case n.ctx.Err() != nil:
 			return nil
-		case errors.As(err, &refused) && refused.Refusal != control.BadProtocol:
+		case refusals.Final(l.Epoch, err):
 			return err
 		case served:
 			cfg.MinEpoch = l.Epoch // this one has let us go: only another can take us

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -232,17 +231,17 @@ func (w *Batch) end(reset bool) {
 // serve joins one master after the other.
 func (w *Batch) serve() error {
 	after := int64(0)
+	var refusals Refusals
 	for {
 		addr, epoch, err := w.cfg.Leader(w.ctx, after)
 		if err != nil {
 			return err
 		}
 		served, err := w.join(addr, epoch)
-		var refused *control.HandshakeError
 		switch {
 		case w.ctx.Err() != nil:
 			return nil
-		case errors.As(err, &refused) && refused.Refusal != control.BadProtocol:
+		case refusals.Final(epoch, err):
 			return err
 		case served:
 			after = epoch
