@@ -36,6 +36,12 @@
 // left at work without a log, for its inventory, too: what nobody knows of has
 // to go.
 //
+// An attempt of a master before goes on only if what it reads is, by the log, what
+// counts (Batch.current): it may be one that was to be cancelled, or of a worker
+// that was taken for dead, whose input has been made anew since. So inventories
+// wait for the replay. Workers that have died are told by whoever supervises them
+// (WorkerGone); else a takeover would wait for them.
+//
 // The job has ended when its log is closed and all workers have told what they
 // had left; Kill ends a master as its process's death would: its log gets no
 // further byte.

@@ -35,6 +35,11 @@
 //	               and an adopted source registers again.
 //	job over       the bytes that are left are counted and told, then deleted.
 //
+// A finished attempt is remembered until the log has its end (control.Recorded); one
+// that was cancelled is not, however fast it was. The inventory names the attempts
+// whose output an attempt reads: a new master lets it go on only if these are the
+// ones that count.
+//
 // Reports of finished attempts are files (control.WriteReports) before the attempt
 // is FINISHED. Commands of an older epoch than the newest seen are dropped.
 package worker
