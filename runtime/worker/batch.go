@@ -244,7 +244,8 @@ func (w *Batch) serve() error {
 		case refusals.Final(epoch, err):
 			return err
 		case served:
-			after = epoch
+			// If it still leads it has taken us for dead, and we begin anew there.
+			after = epoch - 1
 			w.orphaned()
 		default:
 			// It may be dying: perhaps another one leads soon.

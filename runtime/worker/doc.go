@@ -27,6 +27,8 @@
 //	               one that ends keeps its result (Batch.mu.done). After the
 //	               retention without any master all is given up. Without recovery
 //	               it is given up at once.
+//	               Where the master that was lost still leads, it has taken the worker
+//	               for dead: the worker joins it again, under another name.
 //	master joined  it asks for the inventory: finished partitions, running attempts
 //	               with the splits they have, results that nobody may know. What
 //	               happens to an attempt is told after the inventory, never before
