@@ -78,7 +78,7 @@ func (a *app) versionCommand() *cobra.Command {
 var samples embed.FS
 
 // sampleKinds lists the samples; the first is the default.
-var sampleKinds = []string{"rescale", "failover", "wordcount"}
+var sampleKinds = []string{"rescale", "failover", "wordcount", "batch"}
 
 func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{

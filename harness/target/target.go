@@ -146,7 +146,6 @@ type BatchFigures struct {
 	WriterCPU        time.Duration // of the writer of the event log
 	EventLogBytes    *int64        // written to the event log
 	Flushes          *int64        // of the event log
-	DurabilityGap    *int64        // tasks that had finished when the first master died and that its log did not hold
 	WastedBytes      *int64        // shuffle bytes of attempts whose output no surviving consumer read
 	LeftoverBytes    *int64        // in the workers' folders after the job's end, before clean-up
 	UnprotectedSince time.Duration // on the timeline; 0: the log was well all the time

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"runtime"
 	"time"
 
@@ -203,9 +204,8 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 			t.Metrics["recording_overhead"] = recording(b, makespan)
 		}
 	}
-	if len(t.Faults) > 0 && t.Faults[0].Kind == "kill-jobmanager" && b.DurabilityGap != nil {
-		t.Faults[0].Metrics["durability_gap_tasks"] = float64(*b.DurabilityGap)
-		t.Metrics["durability_gap_tasks"] = float64(*b.DurabilityGap)
+	if b.UnprotectedSince > 0 {
+		fmt.Fprintf(e.Stderr, "%8.3f s  from here on the event log could not be written: what finished would be lost with the master\n", b.UnprotectedSince.Seconds())
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // batchMetrics tell what the loss of a master or of data cost a batch job.
 var batchMetrics = []string{
-	"makespan_s", "control_recovery_s", "time_to_parity_s", "reexecuted_fraction", "avoidable_reexecuted_fraction",
+	"control_recovery_s", "time_to_parity_s", "reexecuted_fraction", "avoidable_reexecuted_fraction",
 	"durability_gap_tasks", "wasted_bytes", "leftover_bytes", "event_log_bytes", "recording_overhead",
 }
 

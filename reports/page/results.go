@@ -14,7 +14,7 @@ import (
 func (w *workloadView) results() {
 	metrics := slices.Clone(together)
 	if w.spec.Mode == "batch" {
-		metrics = w.everywhere(together)
+		metrics = w.everywhere(append(together[:len(together):len(together)], "makespan_s", "control_recovery_s", "time_to_parity_s", "avoidable_reexecuted_fraction"))
 	}
 	for _, m := range []string{"time_to_first_output_s", "time_to_caught_up_s"} {
 		if len(w.everywhere([]string{m})) > 0 {
@@ -27,6 +27,9 @@ func (w *workloadView) results() {
 		}
 	}
 	caption := "Times after " + w.faults[0].title()
+	if w.spec.Mode == "batch" && w.faults[0].kind == "" {
+		caption = "Times of the job"
+	}
 	if len(w.faults) > 1 {
 		caption = "Times after each fault"
 	}

@@ -197,6 +197,11 @@ func newView(l *result.Loaded, thresholds verdict.Thresholds) (*view, *result.Su
 	return v, s, err
 }
 
+// Batch tells whether there is a workload of a batch job.
+func (v *view) Batch() bool {
+	return slices.ContainsFunc(v.Workloads, func(w *workloadView) bool { return w.spec.Mode == "batch" })
+}
+
 // plots are the pictures of all workloads.
 func (v *view) plots() []plotFile {
 	var out []plotFile

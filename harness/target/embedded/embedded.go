@@ -196,7 +196,7 @@ func (j *job) figures(ctx context.Context) (*target.BatchFigures, error) {
 		return nil, err
 	}
 	return &target.BatchFigures{
-		HookTime: f.HookTime, WriterCPU: f.WriterCPU, EventLogBytes: f.LogBytes, Flushes: f.Flushes, DurabilityGap: f.DurabilityGap,
+		HookTime: f.HookTime, WriterCPU: f.WriterCPU, EventLogBytes: f.LogBytes, Flushes: f.Flushes,
 		WastedBytes: f.Wasted, LeftoverBytes: f.Leftover, UnprotectedSince: f.Unprotected,
 	}, nil
 }
