@@ -85,7 +85,7 @@ func fakeJudge() judge {
 }
 
 func fakeTargets(self string) trial.Targets {
-	f := &targettest.Target{Bytes: 1 << 20, Drain: 30 * time.Millisecond, Path: "downstream"}
+	f := &targettest.Target{Bytes: 1 << 20, Drain: 30 * time.Millisecond, Path: "downstream", Batch: targettest.Batch{TaskTime: 30 * time.Millisecond}}
 	switch os.Getenv("FAKE") {
 	case "wrong":
 		f.Output = &target.Output{Proved: true, Expected: 10, Received: 9, Lost: 1, Digest: "a", ExpectedDigest: "b"}
