@@ -3,9 +3,11 @@ package trial
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"benchrun/harness/plan"
 	"benchrun/harness/result"
 	"benchrun/harness/target"
 	"benchrun/harness/target/targettest"
@@ -321,4 +323,28 @@ func sumOf(l *ledger, t0 time.Duration) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// What a run expects of each trial is what all cells have: one that leaves the
+// fault out has no times after it. Axes of the scenario are known as such.
+//
+// Fails if the first cell speaks for all.
+func TestExpectedOfAllCells(t *testing.T) {
+	head := strings.Replace(batchHead, `"execution.batch.job-recovery.enabled" = true`, `[matrix]
+"execution.batch.job-recovery.enabled" = [true, false]
+"scenario.step.kill.repeat" = [1, 0]`, 1)
+	for repeats, want := range map[string][]string{"[1, 0]": {"makespan_s"}, "[0, 1]": {"makespan_s"}, "[1]": {"makespan_s", "control_recovery_s"}} {
+		f, err := spec.Parse("fake.toml", "/dir", []byte(strings.Replace(head, "[1, 0]", repeats, 1)+killSteps), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.New(plan.Input{Files: []*spec.File{f}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := describe(p, f)
+		if err != nil || !slices.Equal(w.Expected, want) || w.Mode != "batch" || !slices.Equal(w.ScenarioAxes, []string{"repeat"}) {
+			t.Errorf("%s: %v, %q %q %q", repeats, err, w.Expected, w.Mode, w.ScenarioAxes)
+		}
+	}
 }
