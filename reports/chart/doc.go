@@ -1,7 +1,8 @@
 // Package chart draws the pictures of a report: points of samples, bars of
 // medians, ratios with their intervals (Forest), a matrix of two options (Heat),
-// nights in a row (Lines), one trial task by task (Timeline), and trials side by
-// side (SideBySide).
+// nights in a row (Lines), one trial task by task (Timeline), trials side by side
+// (SideBySide), sums with their parts (Stacked) and the useful work of batch jobs
+// with time (Work).
 //
 // A chart is a value without behaviour of its own. It draws itself once, on a
 // surface, and there are two: SVG for the page, where colours follow the

@@ -96,6 +96,13 @@
 // of the workload, the overrides or the reference build changed, a series is cut,
 // and changes are looked for within each stretch alone.
 //
+// # Derived metrics
+//
+// What job recovery of batch jobs costs and saves takes several trials of a block
+// (Derive): the same cell without it, and the same job undisturbed, which is the
+// cell that differs in axes of the scenario alone. They go with the medians of
+// the blocks into summary.json; NoiseFloor says what of it cannot be seen.
+//
 // Everything needs run.json and trials.jsonl alone, and is a function of them.
 // Summarize is the only place where summary.json comes from.
 package verdict

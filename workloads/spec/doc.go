@@ -19,6 +19,9 @@
 // them. The package describes operators but does not run them; it knows nothing
 // of targets beyond the names that the format allows.
 //
+// What may stand in a file depends on the mode of its job as well; batch.go has
+// the tables of what means something in batch mode only, or in streaming mode.
+//
 // LoadThresholds reads the other file that people write, the differences that a
 // gate lets pass, in the same manner.
 package spec
