@@ -108,11 +108,19 @@ func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build stri
 			continue
 		}
 		ok++
-		if x.RecoveryPath != "" && !slices.Contains(paths, x.RecoveryPath) {
-			paths = append(paths, x.RecoveryPath)
+		path := x.RecoveryPath
+		if w.Mode == spec.Batch { // several faults at once: that of the master may not be the first
+			path = batchPath(&x)
+		}
+		if path != "" && !slices.Contains(paths, path) {
+			paths = append(paths, path)
 		}
 		for _, c := range titles {
-			if v, there := x.Metrics[c.metric]; there {
+			v, there := x.Metrics[c.metric]
+			if w.Mode == spec.Batch && !there {
+				v, there = laterFault(&x, c.metric)
+			}
+			if there {
 				samples[c.metric] = append(samples[c.metric], v)
 			}
 		}
@@ -133,6 +141,26 @@ func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build stri
 		output = "-"
 	}
 	fmt.Fprintf(t, "\t%s\t%s\n", path, output)
+}
+
+// batchPath is the recovery path of the first fault that has one.
+func batchPath(t *result.Trial) string {
+	for _, f := range t.Faults {
+		if f.RecoveryPath != "" {
+			return f.RecoveryPath
+		}
+	}
+	return ""
+}
+
+// laterFault is a metric of the first fault that has it.
+func laterFault(t *result.Trial, metric string) (float64, bool) {
+	for _, f := range t.Faults {
+		if v, ok := f.Metrics[metric]; ok {
+			return v, true
+		}
+	}
+	return 0, false
 }
 
 func median(xs []float64) float64 {

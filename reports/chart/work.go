@@ -121,10 +121,7 @@ func (w *Work) row(s surface, r *Progress, y, left float64, x func(float64) floa
 	}
 	w.curve(s, r, base, up, x, sc)
 	edge := -1e9
-	for _, f := range r.Faults {
-		if !finite(f.T) || f.T < sc.min || f.T > sc.max {
-			continue
-		}
+	for _, f := range r.strikes(sc, x) {
 		s.poly("fault", [][2]float64{{x(f.T), y + 8}, {x(f.T), base}}, false, f.Text+" at "+shareText(r.at(f.T)))
 		if width := textWidth(f.Text); x(f.T)+4 >= edge {
 			anchor, at := "start", x(f.T)+4
@@ -142,6 +139,22 @@ func (w *Work) row(s surface, r *Progress, y, left float64, x func(float64) floa
 		s.line("axis", x(*r.End), y+workTop-4, x(*r.End), base)
 		s.text("val", "end", x(*r.End)-4, base-6, Quantity(*r.End, "s"))
 	}
+}
+
+// strikes are the faults that are to be seen; those that fall together share a
+// mark.
+func (r *Progress) strikes(sc scale, x func(float64) float64) (out []Mark) {
+	for _, f := range r.Faults {
+		if !finite(f.T) || f.T < sc.min || f.T > sc.max {
+			continue
+		}
+		if n := len(out); n > 0 && x(f.T)-x(out[n-1].T) < 6 {
+			out[n-1].Text += ", " + f.Text
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // curve draws the share as steps.
