@@ -91,6 +91,9 @@ func TestBatchWithoutFault(t *testing.T) {
 }
 
 // A kill of the master in the third wave: two waves are kept, the third is lost.
+//
+// Fails if the time until somebody knew is counted twice, or if a running task
+// that was lost counts as work done again.
 func TestKillMasterOfBatch(t *testing.T) {
 	playBatch(t, &targettest.Target{}, killSteps, func(tr *result.Trial, log *timeline.Log) {
 		if tr.Outcome != result.OK || tr.RecoveryPath != result.RecoveryEventLog {
@@ -115,6 +118,9 @@ func TestKillMasterOfBatch(t *testing.T) {
 }
 
 // Without job recovery all is done again, and nothing made that necessary.
+//
+// Fails if a task that ran again counts as avoidable only where a partition was
+// lost, or if parity is reached before the work is done.
 func TestKillMasterWithoutRecovery(t *testing.T) {
 	playBatch(t, &targettest.Target{}, killSteps, func(tr *result.Trial, log *timeline.Log) {
 		if tr.Outcome != result.OK || tr.RecoveryPath != result.RecoveryFull {
@@ -136,6 +142,8 @@ func TestKillMasterWithoutRecovery(t *testing.T) {
 }
 
 // The log misses two tasks that had finished.
+//
+// Fails if the tasks that were lost while they ran are in the gap.
 func TestDurabilityGap(t *testing.T) {
 	playBatch(t, &targettest.Target{Batch: targettest.Batch{Gap: 2}}, killSteps, func(tr *result.Trial, log *timeline.Log) {
 		near(t, tr.Metrics, "reexecuted_fraction", 0.25)
@@ -146,6 +154,8 @@ func TestDurabilityGap(t *testing.T) {
 }
 
 // A worker dies in the third wave with the output of half of the tasks.
+//
+// Fails if partition-lost is not looked at: then it was all avoidable.
 func TestKillWorkerOfBatch(t *testing.T) {
 	steps := `
 [[scenario.step]]
@@ -174,6 +184,8 @@ wait = { running = true }
 }
 
 // A second kill while the new master replays.
+//
+// Fails if a recovery is under way already before the new master leads.
 func TestKillDuringRecoveryOfBatch(t *testing.T) {
 	steps := killSteps[:len(killSteps)-len("[[scenario.step]]\nwait = { running = true }\n")] + `
 [[scenario.step]]
@@ -198,6 +210,8 @@ wait = { running = true }
 }
 
 // Where a fault hits is drawn by the block, alike for all cells.
+//
+// Fails if the place depends on the cell, or is the same in every block.
 func TestProgressOfARangeIsDrawn(t *testing.T) {
 	f, err := spec.Parse("fake.toml", "/dir", []byte(batchHead+"[[scenario.step]]\nwait = { progress = [0.1, 0.9] }\n"), nil)
 	if err != nil {
@@ -222,6 +236,8 @@ func TestProgressOfARangeIsDrawn(t *testing.T) {
 }
 
 // A dropped partition is one of a task that has finished, drawn by the seed.
+//
+// Fails if the drawn subtask is taken although it has not finished.
 func TestDropPartition(t *testing.T) {
 	steps := `
 [[scenario.step]]
@@ -345,6 +361,106 @@ func TestExpectedOfAllCells(t *testing.T) {
 		w, err := describe(p, f)
 		if err != nil || !slices.Equal(w.Expected, want) || w.Mode != "batch" || !slices.Equal(w.ScenarioAxes, []string{"repeat"}) {
 			t.Errorf("%s: %v, %q %q %q", repeats, err, w.Expected, w.Mode, w.ScenarioAxes)
+		}
+	}
+}
+
+// TestPhasesAddUp: whatever comes when, and in whatever order, the phases of
+// control recovery are its parts.
+//
+// Fails if a phase is counted from the wrong end of the one before, or reaches
+// beyond the first task that runs.
+func TestPhasesAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := func(name string, from time.Duration) time.Duration {
+			return from + time.Duration(rapid.IntRange(0, 50).Draw(t, name))*time.Millisecond
+		}
+		var events []timeline.Event
+		add := func(at time.Duration, k timeline.Kind, state string) {
+			e := timeline.Task(k, "a", 0, 1)
+			e.T, e.State = at, state
+			events = append(events, e)
+		}
+		const t0 = 100 * time.Millisecond
+		elected := at("elected", t0)
+		if rapid.Bool().Draw(t, "noticed") {
+			add(at("noticed", t0), timeline.TaskState, "CANCELED")
+		}
+		add(elected, timeline.MasterElected, "")
+		if rapid.Bool().Draw(t, "log") {
+			add(at("replayed", elected), timeline.EventReplayed, "")
+			add(at("ready", elected), timeline.JobState, "RUNNING")
+		}
+		add(at("running", elected), timeline.TaskState, "RUNNING")
+		slices.SortStableFunc(events, func(a, b timeline.Event) int { return int(a.T - b.T) })
+		m := MeasureBatch(events, []Window{{Name: "kill", Kind: "kill-jobmanager", T0: t0}})[0].Metrics
+		sum := m["detect_s"]
+		for _, phase := range []string{"recovery_elect_s", "recovery_replay_s", "recovery_wait_s", "recovery_schedule_s"} {
+			if m[phase] < 0 {
+				t.Fatalf("%s = %v", phase, m[phase])
+			}
+			sum += m[phase]
+		}
+		if math.Abs(sum-m["control_recovery_s"]) > 1e-9 {
+			t.Fatalf("the phases are %v together, the whole is %v: %v", sum, m["control_recovery_s"], m)
+		}
+	})
+}
+
+// What the conditions of a batch job look at, event by event. A worker that is
+// missed while no master leads is not the new master's doing.
+//
+// Fails if anything but an election ends the time without a master.
+func TestBatchObserver(t *testing.T) {
+	w, err := fakeFile(batchHead + killSteps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newObserver(w)
+	at := time.Duration(0)
+	see := func(k timeline.Kind, state string, running, recovering bool) {
+		t.Helper()
+		at += time.Millisecond
+		e := timeline.Task(k, "sum", 1, 0)
+		e.T, e.State = at, state
+		o.add(e)
+		if o.running() != running || o.recovering(1) != recovering {
+			t.Errorf("after %s %s: running %t, recovering %t", k, state, o.running(), o.recovering(1))
+		}
+	}
+	see(timeline.TaskState, "DEPLOYING", false, true)
+	see(timeline.TaskState, "RUNNING", true, true)
+	see(timeline.TaskState, "FINISHED", true, false)
+	at += time.Millisecond
+	o.fault(&spec.Do{Kind: "kill-jobmanager"}, at, true)
+	see(timeline.WorkerLost, "", false, false)
+	see(timeline.TaskState, "FAILED", false, false)
+	see(timeline.TaskState, "RUNNING", false, false) // it does not know yet that nobody leads
+	see(timeline.MasterElected, "", false, true)
+	see(timeline.TaskState, "RUNNING", true, true)
+	see(timeline.TaskState, "FINISHED", true, false)
+	o.fault(&spec.Do{Kind: "kill-worker"}, at+1, true)
+	see(timeline.TaskState, "RUNNING", false, false)
+	see(timeline.WorkerLost, "", false, true)
+	see(timeline.TaskState, "RUNNING", true, true)
+}
+
+// A random task of a batch job is one at which the fault finds something.
+//
+// Fails if the number that was drawn is taken as it is.
+func TestRandomTaskOfBatch(t *testing.T) {
+	w, err := fakeFile(batchHead + killSteps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := range 8 {
+		e := execution{Execution: Execution{Workload: w, Block: block}, obs: newObserver(w)}
+		e.obs.batch.finished[taskKey{"sum", 2}] = true
+		e.obs.batch.running[taskKey{"sum", 1}] = true
+		for kind, want := range map[string]int{"drop-partition": 2, "fail-task": 1} {
+			if f := e.choose(spec.Step{Name: "x", Do: &spec.Do{Kind: kind, Vertex: "sum", Subtask: spec.Random}}); f.Subtask != want {
+				t.Errorf("block %d: %s of subtask %d", block, kind, f.Subtask)
+			}
 		}
 	}
 }
