@@ -185,6 +185,9 @@ func (s *session) aftermath(kind string, t0 time.Duration, recovery bool) {
 		if e.T < t0 {
 			continue
 		}
+		if e.Kind == timeline.MasterElected {
+			count[timeline.EventReplayed] = 0 // one before that died may have had time for it
+		}
 		count[e.Kind]++
 		switch {
 		case e.Kind == timeline.TaskState && e.State == "RUNNING":
