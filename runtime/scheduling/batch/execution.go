@@ -121,6 +121,23 @@ func (s *Scheduler) noteState(a *attempt) {
 	s.note(timeline.TaskState, a.id, func(e *timeline.Event) { e.State, e.Detail = a.state.String(), string(a.worker) })
 }
 
+// noteEnd is noteState of an attempt that has ended; one that finished tells what
+// it has read and written.
+func (s *Scheduler) noteEnd(a *attempt, r Result) {
+	if a.state != scheduling.TaskFinished {
+		s.noteState(a)
+		return
+	}
+	s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
+		e.State, e.Detail, e.Records, e.Bytes = a.state.String(), string(a.worker), r.Records, 0
+		for _, x := range r.Results {
+			for _, n := range x.Bytes {
+				e.Bytes += n
+			}
+		}
+	})
+}
+
 // taskChanged takes news of an attempt. Those of attempts that are gone count
 // for nothing, except that what they left has to go.
 func (s *Scheduler) taskChanged(e TaskChanged) {
@@ -146,7 +163,7 @@ func (s *Scheduler) taskChanged(e TaskChanged) {
 		}
 	}
 	a.state = e.State
-	s.noteState(a)
+	s.noteEnd(a, e.Result)
 	s.forget(a)
 	switch {
 	case e.State == scheduling.TaskFinished && !a.canceling:
