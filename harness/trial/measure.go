@@ -40,6 +40,9 @@ func Measure(events []timeline.Event, windows []Window) []result.Fault {
 	return out
 }
 
+// killMaster is the fault after which there is no master to know of it.
+const killMaster = "kill-jobmanager"
+
 // measurement computes the metrics of one window.
 type measurement struct {
 	window  Window
@@ -70,18 +73,24 @@ func (m *measurement) measure(end time.Duration) {
 	m.caughtUp(end)
 }
 
-// detect finds the first sign that the master knows of the fault.
+// detect finds the first sign that the master knows of the fault; of a master's
+// death, that somebody does: a worker, else the next master.
 func (m *measurement) detect() {
 	for _, e := range m.events {
 		known := false
-		switch e.Kind {
-		case timeline.WorkerLost, timeline.MasterElected, timeline.PartitionLost:
+		switch {
+		case e.Kind == timeline.MasterElected:
 			known = true
-		case timeline.TaskState:
+		case e.Kind == timeline.MasterLost:
+			known = m.window.Kind == killMaster
+		case m.window.Kind == killMaster: // the dying master's last words
+		case e.Kind == timeline.WorkerLost, e.Kind == timeline.PartitionLost:
+			known = true
+		case e.Kind == timeline.TaskState:
 			known = e.State == "FAILED" || e.State == "CANCELING" || e.State == "CANCELED"
-		case timeline.JobState:
+		case e.Kind == timeline.JobState:
 			known = e.State != "RUNNING" && e.State != "FINISHED"
-		case timeline.CheckpointFailed:
+		case e.Kind == timeline.CheckpointFailed:
 			known = m.window.Kind == "fail-storage"
 		}
 		if known && m.window.Kind != result.StartFault {

@@ -47,15 +47,17 @@ type batchMeasurement struct {
 func (m *batchMeasurement) measure() {
 	m.detect()
 	base, known := m.control()
-	if !known && m.window.Kind != "kill-jobmanager" {
+	if !known && m.window.Kind != killMaster {
 		base, known = m.noticed()
 	}
+	back := false
 	if known {
-		if t, ok := m.work.parity(m.window.T0, base, m.end); ok {
+		var t time.Duration
+		if t, back = m.work.parity(m.window.T0, base, m.end); back {
 			m.put("time_to_parity_s", t)
 		}
 	}
-	if _, detected := m.metrics["detect_s"]; detected || !m.cut() {
+	if back || !m.cut() { // else what is done again has only begun
 		m.again()
 	}
 }
@@ -83,41 +85,44 @@ func (m *batchMeasurement) first(from time.Duration, is func(timeline.Event) boo
 }
 
 // control reads the phases from the loss of a master to the first task of the
-// next. They add up to the whole: what did not happen takes no time.
+// next. They add up to the whole: what did not happen takes no time. If another
+// fault comes before that task there is no whole, but the phases that were over.
 func (m *batchMeasurement) control() (running time.Duration, ok bool) {
-	if m.window.Kind != "kill-jobmanager" {
+	if m.window.Kind != killMaster {
 		return 0, false
 	}
 	elected, ok := m.first(m.window.T0, func(e timeline.Event) bool { return e.Kind == timeline.MasterElected })
 	if !ok {
 		return 0, false
 	}
-	up, ok := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.TaskState && e.State == "RUNNING" })
-	replayed, hasLog := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.EventReplayed })
-	m.path = result.RecoveryFull
-	if hasLog && replayed.Reason == "" {
-		m.path = result.RecoveryEventLog
-	}
-	if !ok {
-		return 0, false
-	}
-	phase := func(name string, from, to time.Duration) time.Duration {
-		to = min(max(from, to), up.T)
-		m.metrics[name] = float64((to - from).Microseconds()) / 1e6
-		return to
+	up, ran := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.TaskState && e.State == "RUNNING" })
+	if !ran {
+		up.T = m.end
 	}
 	at := m.window.T0
 	if d, ok := m.metrics["detect_s"]; ok {
 		at += time.Duration(d * float64(time.Second))
 	}
-	at = phase("recovery_elect_s", at, elected.T)
-	if hasLog {
-		at = phase("recovery_replay_s", at, replayed.T)
+	phase := func(name string, to time.Duration) {
+		to = min(max(at, to), up.T)
+		m.metrics[name] = float64((to - at).Microseconds()) / 1e6
+		at = to
+	}
+	phase("recovery_elect_s", elected.T)
+	m.path = result.RecoveryFull
+	if replayed, ok := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.EventReplayed }); ok {
+		if replayed.Reason == "" {
+			m.path = result.RecoveryEventLog
+		}
+		phase("recovery_replay_s", replayed.T)
 		if ready, ok := m.first(replayed.T, func(e timeline.Event) bool { return e.Kind == timeline.JobState && e.State == "RUNNING" }); ok {
-			at = phase("recovery_wait_s", at, ready.T)
+			phase("recovery_wait_s", ready.T)
 		}
 	}
-	phase("recovery_schedule_s", at, up.T)
+	if !ran {
+		return 0, false
+	}
+	phase("recovery_schedule_s", up.T)
 	m.put("control_recovery_s", up.T)
 	return up.T, true
 }
@@ -162,7 +167,7 @@ func (m *batchMeasurement) again() {
 	}
 	m.metrics["reexecuted_fraction"] = all / total
 	m.metrics["avoidable_reexecuted_fraction"] = avoidable / total
-	if m.window.Kind == "kill-jobmanager" {
+	if m.window.Kind == killMaster {
 		m.metrics["durability_gap_tasks"] = float64(intact)
 	}
 }

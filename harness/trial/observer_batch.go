@@ -18,7 +18,7 @@ type batchObserver struct {
 
 // fault begins a new window.
 func (b *batchObserver) fault(kind string, mustBack bool) {
-	b.killed = kind == "kill-jobmanager"
+	b.killed = kind == killMaster
 	b.noticed, b.ran, b.ended = !mustBack, false, false
 }
 

@@ -11,6 +11,7 @@ const (
 	JobState               Kind = "job-state"
 	TaskState              Kind = "task-state"
 	WorkerLost             Kind = "worker-lost"
+	MasterLost             Kind = "master-lost"
 	MasterElected          Kind = "master-elected"
 	CheckpointTriggered    Kind = "checkpoint-triggered"
 	CheckpointAcknowledged Kind = "checkpoint-acknowledged"

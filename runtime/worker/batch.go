@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -246,7 +247,7 @@ func (w *Batch) serve() error {
 		case served:
 			// If it still leads it has taken us for dead, and we begin anew there.
 			after = epoch - 1
-			w.orphaned()
+			w.orphaned(epoch, err)
 		default:
 			// It may be dying: perhaps another one leads soon.
 			select {
@@ -258,20 +259,22 @@ func (w *Batch) serve() error {
 	}
 }
 
-// join works for a master until it is lost or a newer one leads. served is false
-// if it could not be reached.
+// join works for a master until it is lost or a newer one leads, and says why it
+// does no more; nil: the job is over. served is false if it could not be reached.
 func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 	raw, err := w.cfg.Transport.Dial(addr)
 	if err != nil {
 		return false, fmt.Errorf("worker %s: master: %w", w.cfg.Name, err)
 	}
 	s := &service{w: w, epoch: epoch, welcome: make(chan struct{}), lost: make(chan struct{})}
+	var broken error
 	attached := make(chan struct{})
 	s.conn = control.NewConn(raw, w.freezer.pause, func(m any) {
 		<-attached
 		s.receive(m)
 	}, func(err error) {
 		<-attached
+		broken = err
 		close(s.lost)
 	})
 	close(attached)
@@ -298,7 +301,7 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 			return false, fmt.Errorf("worker %s: the master at %s did not answer within %v", w.cfg.Name, addr, control.HandshakeTimeout)
 		case <-newer.C:
 			if w.cfg.Newer(epoch) {
-				return false, fmt.Errorf("worker %s: another master leads", w.cfg.Name)
+				return false, fmt.Errorf("worker %s: %w", w.cfg.Name, errOtherLeads)
 			}
 		case <-w.ctx.Done():
 			return false, nil
@@ -309,7 +312,10 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 	for {
 		select {
 		case <-s.lost:
-			return true, nil
+			if s.over {
+				return true, nil
+			}
+			return true, broken
 		case <-w.ctx.Done():
 			return true, nil
 		case <-beat.C:
@@ -317,17 +323,22 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 			s.conn.Send(control.Heartbeat{})
 		case <-newer.C:
 			if w.cfg.Newer(epoch) {
-				return true, nil
+				return true, errOtherLeads
 			}
 		}
 	}
 }
 
+var errOtherLeads = errors.New("another master leads")
+
 // leaderCheck is how often a worker looks whether its master still leads.
 const leaderCheck = 50 * time.Millisecond
 
-// orphaned: the master is lost. What is kept is kept for a time.
-func (w *Batch) orphaned() {
+// orphaned: the master is lost, or done. What is kept is kept for a time.
+func (w *Batch) orphaned(epoch int64, why error) {
+	if why != nil {
+		w.cfg.Timeline.Add(masterLost(w.cfg.Name, epoch, why))
+	}
 	if !w.cfg.Adoption {
 		w.cancelAll()
 	}

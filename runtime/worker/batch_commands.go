@@ -76,6 +76,7 @@ type service struct {
 	epoch   int64 // as the leader was found
 	welcome chan struct{}
 	lost    chan struct{}
+	over    bool // the job is; read after lost
 }
 
 func (s *service) receive(m any) {
@@ -309,6 +310,7 @@ func (s *service) toAttempt(m control.ToAttempt) {
 }
 
 func (s *service) jobOver(epoch int64) {
+	s.over = true
 	w := s.w
 	w.cancelAll()
 	w.mu.Lock()

@@ -132,6 +132,9 @@ func Start(cfg Config) (*Worker, error) {
 		w.receive(m)
 	}, func(err error) {
 		<-attached
+		if w.Load(false).Tasks > 0 { // else the job may be over
+			cfg.Timeline.Add(masterLost(cfg.Name, w.Epoch(), err))
+		}
 		w.because(err)
 		go w.end(true)
 	})
@@ -150,6 +153,13 @@ func Start(cfg Config) (*Worker, error) {
 	case <-w.gone:
 		return nil, fmt.Errorf("worker %s: the master did not let it in: %w", cfg.Name, w.Cause())
 	}
+}
+
+// masterLost says that a worker has noticed the loss of the master of an epoch.
+func masterLost(worker string, epoch int64, why error) timeline.Event {
+	e := timeline.Of(timeline.MasterLost)
+	e.Detail, e.Reason = fmt.Sprintf("%s epoch=%d", worker, epoch), why.Error()
+	return e
 }
 
 // because remembers the first reason for the end.

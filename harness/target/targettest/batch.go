@@ -181,7 +181,12 @@ func (b *batchJob) strike(f target.Fault, wave []taskName) bool {
 }
 
 func (b *batchJob) newMaster(f target.Fault, again func(string)) bool {
-	if !pause(b.ctx, f.DownFor) {
+	noticed := min(noticeTime, f.DownFor)
+	if !pause(b.ctx, noticed) {
+		return false
+	}
+	b.log.Add(timeline.Of(timeline.MasterLost))
+	if !pause(b.ctx, f.DownFor-noticed) {
 		return false
 	}
 	b.epoch++

@@ -139,7 +139,7 @@ func batchFaults(t *testing.T, sut target.Target) {
 				}
 			}
 			out := s.proveBatch(1200)
-			s.aftermath(c.faults[len(c.faults)-1].Kind, t0, c.recovery)
+			s.aftermath(c.faults[len(c.faults)-1].Kind, t0, c.recovery, c.again)
 			if c.recovery && (out.Batch == nil || out.Batch.EventLogBytes == nil || *out.Batch.EventLogBytes == 0) {
 				t.Errorf("figures %+v", out.Batch)
 			}
@@ -176,17 +176,20 @@ func (s *session) up(vertex string) (subtask int) {
 }
 
 // aftermath looks for what a fault must leave in the timeline: the harness knows
-// nothing else.
-func (s *session) aftermath(kind string, t0 time.Duration, recovery bool) {
+// nothing else. Workers may not have joined yet a master that dies early.
+//
+// Fails if workers do not tell that they have lost their master.
+func (s *session) aftermath(kind string, t0 time.Duration, recovery, early bool) {
 	s.t.Helper()
 	count := map[timeline.Kind]int{}
-	ran, finished := false, false
+	ran, finished, missed := false, false, false
 	for _, e := range s.log.Sorted() {
 		if e.T < t0 {
 			continue
 		}
 		if e.Kind == timeline.MasterElected {
 			count[timeline.EventReplayed] = 0 // one before that died may have had time for it
+			missed = missed || count[timeline.MasterLost] > 0
 		}
 		count[e.Kind]++
 		switch {
@@ -204,6 +207,10 @@ func (s *session) aftermath(kind string, t0 time.Duration, recovery bool) {
 	switch {
 	case kind == "kill-jobmanager" && count[timeline.MasterElected] == 0:
 		s.t.Error("no master was elected")
+	case kind == "kill-jobmanager" && !early && !missed:
+		s.t.Error("no worker missed its master before the next one led")
+	case kind != "kill-jobmanager" && count[timeline.MasterLost] > 0:
+		s.t.Error("a worker has lost a master that lives")
 	case kind == "kill-jobmanager" && recovery != (count[timeline.EventReplayed] == 1):
 		s.t.Errorf("the log was replayed %d times; job recovery %t", count[timeline.EventReplayed], recovery)
 	case kind == "kill-worker" && count[timeline.WorkerLost] == 0:
