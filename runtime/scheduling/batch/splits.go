@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"benchrun/runtime/scheduling"
 )
 
 // unassigned is where a split is that no subtask has.
@@ -99,4 +101,26 @@ func (l *Ledger) Unassigned() []string { return l.Of(unassigned) }
 // Of are the splits of a subtask, sorted.
 func (l *Ledger) Of(subtask int) []string {
 	return slices.Sorted(maps.Keys(l.of[subtask]))
+}
+
+// splits keeps the ledger of a source; a split in two places fails the job.
+func (s *Scheduler) splits(e Event) {
+	var err error
+	switch e := e.(type) {
+	case SplitsDiscovered:
+		if v := s.byID[e.Vertex]; v != nil {
+			v.ledger.Discover(e.Splits)
+		}
+	case SplitsAssigned:
+		if v := s.byID[e.Task.Vertex]; v != nil {
+			err = v.ledger.Assign(e.Task.Subtask, e.Splits)
+		}
+	case SplitsReturned:
+		if v := s.byID[e.Task.Vertex]; v != nil {
+			v.ledger.Return(e.Task.Subtask, e.Splits...)
+		}
+	}
+	if err != nil {
+		s.end(scheduling.StatusFailed, err)
+	}
 }
