@@ -75,6 +75,9 @@ func StartBatch(cfg Config) (*Batch, error) {
 	c.seat.changed = make(chan struct{})
 	c.mu.timers, c.mu.coming = map[*time.Timer]bool{}, map[int]bool{}
 	c.mu.started = cfg.Timeline.Now()
+	if err := (resultFile{c.state()}).forget(); err != nil {
+		return nil, err
+	}
 	if c.unplant, err = plant(cfg.Delays); err != nil {
 		return nil, err
 	}
@@ -115,13 +118,16 @@ func batchMaster(cfg master.BatchConfig, state string) (*master.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Log = dir
+	cfg.Log, cfg.Result = dir, resultFile{state}
 	cfg.Job = cfg.Graph.Name
 	if cfg.Job == "" {
 		cfg.Job = "job"
 	}
 	return master.NewBatch(cfg)
 }
+
+// state is the folder of what masters leave to one another.
+func (c *Batch) state() string { return filepath.Join(c.cfg.Dir, "master") }
 
 func (c *Batch) startMaster() error {
 	c.mu.Lock()
@@ -135,7 +141,7 @@ func (c *Batch) startMaster() error {
 	m, err := batchMaster(master.BatchConfig{
 		Graph: c.graph, Values: c.cfg.Values, Timeline: c.cfg.Timeline, Origin: c.cfg.Timeline.Origin(), Transport: c.cfg.Transport,
 		Epoch: c.mu.epoch, OutputDir: c.cfg.Dir, Seed: c.cfg.Seed, FromScratch: c.cfg.FromScratch,
-	}, filepath.Join(c.cfg.Dir, "master"))
+	}, c.state())
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,9 @@ func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writ
 	if err := os.MkdirAll(c.state, 0o755); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
+	if err := (resultFile{c.state}).forget(); err != nil {
+		return nil, err
+	}
 	if err := c.sub.write(c.state); err != nil {
 		return nil, err
 	}

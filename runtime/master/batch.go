@@ -28,11 +28,20 @@ type BatchConfig struct {
 	Transport exchange.Network
 	Epoch     int64
 	Log       joblog.Folder
+	Result    Result // of the job, for masters to come
 	OutputDir string // where finished attempts leave what is to be committed
 	Seed      uint64
 	// FromScratch wipes a log that cannot be read. Without it such a log is an
 	// error with its place.
 	FromScratch bool
+}
+
+// Result keeps how a job has ended, outside its log. It is written before
+// anything of the job is cleaned up, and is the last to go.
+type Result interface {
+	// Read returns nil while the job has not ended.
+	Read() (*joblog.JobFinished, error)
+	Write(joblog.JobFinished) error
 }
 
 // Batch runs one batch job: it is the event loop that carries out what
@@ -68,6 +77,7 @@ type Batch struct {
 
 	scheduler  *batch.Scheduler
 	log        *journal
+	result     *joblog.JobFinished // the job was over before this master
 	workers    map[batch.Worker]*batchWorker
 	joined     map[int]bool
 	attempts   map[joblog.AttemptID]batch.Worker // that were deployed or adopted, and have not ended
@@ -120,6 +130,9 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 	if m.scheduler, err = batch.New(batchConfig(cfg)); err != nil {
 		return nil, err
 	}
+	if m.result, err = cfg.Result.Read(); err != nil {
+		return nil, err
+	}
 	if m.log, err = openJournal(m); err != nil {
 		return nil, err
 	}
@@ -165,7 +178,8 @@ func (m *Batch) Begin(started time.Duration, workers int, limit time.Duration) {
 		for _, w := range m.workers {
 			m.introduce(w)
 		}
-		if m.log.hasEvents() || len(m.workers) >= workers {
+		// A job that is over has workers that may not know.
+		if m.log.hasEvents() && m.result == nil || len(m.workers) >= workers {
 			m.start()
 		}
 	})
@@ -177,7 +191,7 @@ func (m *Batch) start() {
 	}
 	m.begun = true
 	m.limit.Stop()
-	m.step(batch.Start{HasLog: m.log.hasEvents()})
+	m.step(batch.Start{HasLog: m.log.hasEvents(), Result: m.result})
 	if m.cfg.Epoch > 1 {
 		for _, w := range m.workers {
 			m.sweepWorker(w)

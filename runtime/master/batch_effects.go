@@ -47,6 +47,19 @@ func (m *Batch) carryOut(x batch.Effect) {
 				m.finishEnd()
 			})
 		})
+	case batch.RecordResult:
+		m.log.do(func() {
+			m.log.beside(func() error {
+				if err := m.log.folder.err(); err != nil {
+					return err
+				}
+				return m.cfg.Result.Write(x.Result)
+			}, func(err error) {
+				if err != nil {
+					m.ends().err = errors.Join(m.ends().err, fmt.Errorf("keep the job's result: %w", err))
+				}
+			})
+		})
 	case batch.Log:
 		m.record(x)
 	case batch.SnapshotCoordinator:
@@ -84,7 +97,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 	case batch.Note:
 		m.note(x.Event)
 	case batch.Terminal:
-		m.terminal(x)
+		m.log.do(func() { m.terminal(x) })
 	default:
 		panic(fmt.Sprintf("master: unknown effect %T", x))
 	}

@@ -97,13 +97,14 @@ func (s *Scheduler) end(st scheduling.Status, err error) {
 
 // closeDown is the end of a job of which nothing runs.
 func (s *Scheduler) closeDown() {
+	e := joblog.JobFinished{Status: s.final.String()}
+	if s.cause != nil {
+		e.Error = s.cause.Error()
+	}
 	if s.final != scheduling.StatusFinished && s.recording() {
-		e := joblog.JobFinished{Status: s.final.String()}
-		if s.cause != nil {
-			e.Error = s.cause.Error()
-		}
 		s.policy.finished(e)
 	}
+	s.emit(RecordResult{e})
 	s.releaseAll()
 	if s.cfg.Recovery {
 		s.emit(CloseLog{Clear: true})

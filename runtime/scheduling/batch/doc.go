@@ -67,6 +67,8 @@
 //	ClearLog             close the store, joblog.Wipe, open it again. Only before the
 //	                     first Log
 //	CloseLog             Store.Close(Clear)
+//	RecordResult         write it where the next master looks first (Start.Result);
+//	                     what follows waits until it is durable
 //	AskInventory         ask the worker for all partitions of the job, all attempts
 //	                     that run, with the splits they were given, and all that
 //	                     finished and could not be reported; answer with Inventory

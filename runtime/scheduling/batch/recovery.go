@@ -113,6 +113,7 @@ func (s *Scheduler) replayed(e Replayed) {
 	ev.Detail = fmt.Sprintf("%d finished tasks", len(st.finished))
 	s.emit(Note{ev})
 	if st.ended != nil {
+		s.emit(RecordResult{*st.ended})
 		s.ended(st.ended)
 		return
 	}

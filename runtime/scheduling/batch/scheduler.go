@@ -147,7 +147,7 @@ func (s *Scheduler) handle(e Event) {
 	switch e := e.(type) {
 	case Start:
 		if s.phase == phaseCreated {
-			s.begin(e.HasLog)
+			s.begin(e)
 		}
 	case Replayed:
 		s.replayed(e)
@@ -194,11 +194,14 @@ func (s *Scheduler) handle(e Event) {
 }
 
 // begin starts the job, or takes it over.
-func (s *Scheduler) begin(hasLog bool) {
+func (s *Scheduler) begin(e Start) {
 	s.emit(JobStatus{Status: s.status})
 	s.emit(Note{masterElected(s.cfg.Epoch)})
 	switch {
-	case hasLog && s.cfg.Recovery:
+	case e.Result != nil:
+		s.ended(e.Result)
+		return
+	case e.HasLog && s.cfg.Recovery:
 		s.phase = phaseReconciling
 		s.recovery = newRecovery()
 		for _, w := range s.workers {
@@ -206,7 +209,7 @@ func (s *Scheduler) begin(hasLog bool) {
 		}
 		s.emit(ReplayLog{})
 		return
-	case hasLog:
+	case e.HasLog:
 		s.policy.unused()
 	case s.cfg.Recovery:
 		s.policy.takeover(nil)

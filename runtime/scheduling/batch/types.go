@@ -132,8 +132,12 @@ type Result struct {
 type Event interface{ event() }
 
 type (
-	// Start begins the job. HasLog: the log of an earlier master is there.
-	Start struct{ HasLog bool }
+	// Start begins the job. HasLog: the log of an earlier master is there. Result:
+	// the job was over before this master began.
+	Start struct {
+		HasLog bool
+		Result *joblog.JobFinished
+	}
 
 	// Replayed answers ReplayLog.
 	Replayed struct {
@@ -301,6 +305,11 @@ type (
 	// CloseLog: write what is queued and close; with Clear remove it.
 	CloseLog struct{ Clear bool }
 
+	// RecordResult: make durable how the job has ended. Nothing that comes behind
+	// it is carried out before: without a log the next master would run the job
+	// again.
+	RecordResult struct{ Result joblog.JobFinished }
+
 	// Log: append an event. The first one has number 1, as the store counts.
 	// Snapshots are the operators whose snapshots (checkpoint -1) belong to it:
 	// begin them now and hand them to the store when they are there.
@@ -388,6 +397,7 @@ func (SettleInventory) effect()     {}
 func (ReplayLog) effect()           {}
 func (ClearLog) effect()            {}
 func (CloseLog) effect()            {}
+func (RecordResult) effect()        {}
 func (Log) effect()                 {}
 func (SnapshotCoordinator) effect() {}
 func (RestoreCoordinator) effect()  {}

@@ -526,6 +526,8 @@ func printEffects(es []Effect) string {
 			b.WriteString("replay log\n")
 		case ClearLog:
 			b.WriteString("clear log\n")
+		case RecordResult:
+			fmt.Fprintf(&b, "result %s\n", e.Result.Status)
 		case CloseLog:
 			fmt.Fprintf(&b, "close log, clear %v\n", e.Clear)
 		case Log:

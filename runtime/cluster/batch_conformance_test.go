@@ -1,0 +1,145 @@
+package cluster_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"benchrun/runtime/cluster"
+	"benchrun/runtime/exchange"
+	"benchrun/runtime/failpoint"
+	"benchrun/runtime/graph"
+	"benchrun/runtime/operator"
+	"benchrun/runtime/record"
+	"benchrun/runtime/source"
+	"benchrun/runtime/timeline"
+)
+
+// mutable is a network on which those who dialled can be made unheard: what they
+// write from then on goes nowhere.
+type mutable struct {
+	exchange.Loopback
+	mu    sync.Mutex
+	conns []*mutedConn
+}
+
+type mutedConn struct {
+	net.Conn
+	muted atomic.Bool
+}
+
+func (c *mutedConn) Write(b []byte) (int, error) {
+	if c.muted.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+func (m *mutable) Dial(addr string) (net.Conn, error) {
+	c, err := m.Loopback.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	x := &mutedConn{Conn: c}
+	m.mu.Lock()
+	m.conns = append(m.conns, x)
+	m.mu.Unlock()
+	return x, nil
+}
+
+func (m *mutable) mute() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.conns {
+		c.muted.Store(true)
+	}
+}
+
+// committedRecords counts the records in the committed files of a job and the
+// distinct ones.
+func committedRecords(t *testing.T, c cluster.Running) (total, distinct int) {
+	t.Helper()
+	reports, err := c.Reports(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint64]bool{}
+	for _, r := range reports {
+		if f, ok := r.Data.(*operator.FileReport); ok {
+			if err := operator.ReadFiles(f, func(r *record.Record) error {
+				seen[r.Number] = true
+				total++
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			break // all subtasks share a folder
+		}
+	}
+	return total, len(seen)
+}
+
+// FLINK-11813, FLINK-25430, MAPREDUCE-4850: the master dies when the job is over
+// and its log is gone, while workers still clean up. The next master finds the
+// job's result before anything else: nothing runs again, nothing is committed
+// twice.
+//
+// Fails if the result is written behind the clean-up, or if a new master does not
+// look for it.
+func TestFLINK11813_AFinishedJobDoesNotRunAgain(t *testing.T) {
+	for _, mode := range []string{"hardened", "faithful"} {
+		t.Run(mode, func(t *testing.T) {
+			dir := t.TempDir()
+			j := (&job{}).sequence("numbers", 2, source.Params{Records: 2000, Splits: 8}).op("out", "file-sink", 2, operator.Params{}).link("numbers", "out", graph.Hash)
+			quiet := &mutable{}
+			cfg := setup{workers: 2, slots: 2, dir: dir, options: recovering(map[string]any{
+				"execution.batch.job-recovery.mode": mode, "execution.batch.job-recovery.snapshot.min-pause": "0 s",
+			})}.config(t, j)
+			cfg.Batch, cfg.Transport = true, quiet
+			log := cfg.Timeline
+			point, err := failpoint.Lookup("joblog/delete")
+			if err != nil {
+				t.Fatal(err)
+			}
+			over := make(chan struct{})
+			var once sync.Once
+			defer point.Arm(func(int, string) error {
+				once.Do(func() {
+					// The job is over: nobody says that it has cleaned up.
+					quiet.mute()
+					close(over)
+				})
+				return nil
+			})()
+			c, err := cluster.StartBatch(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cleanUp(t, c, log)
+			<-over
+			for { // until the log is gone
+				e, err := os.ReadDir(filepath.Join(dir, "master", "job-events"))
+				if err == nil && len(e) == 0 {
+					break
+				}
+			}
+			begin := len(log.Events())
+			if err := c.KillMaster(0, func() {}); err != nil {
+				t.Fatal(err)
+			}
+			finish(t, c)
+			for _, e := range log.Events()[begin:] {
+				if e.Kind == timeline.TaskState && e.State == "DEPLOYING" {
+					t.Fatalf("%s/%d runs again", e.Vertex, e.Subtask)
+				}
+			}
+			if total, distinct := committedRecords(t, c); total != 2000 || distinct != 2000 {
+				t.Errorf("%d records, %d distinct, in the files; want 2000", total, distinct)
+			}
+			nothingLeft(t, dir)
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"benchrun/runtime/joblog"
+)
+
+// resultName is the file of the state folder that says how a batch job has ended.
+const resultName = "result.json"
+
+// resultFile is master.Result in the state folder of masters.
+type resultFile struct{ state string }
+
+func (f resultFile) name() string { return filepath.Join(f.state, resultName) }
+
+// Read implements master.Result.
+func (f resultFile) Read() (*joblog.JobFinished, error) {
+	b, err := os.ReadFile(f.name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	r := &joblog.JobFinished{}
+	if err == nil {
+		err = json.Unmarshal(b, r)
+	}
+	if err == nil && r.Status == "" {
+		err = errors.New("it has no status")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("result of the job %s: %w", f.name(), err)
+	}
+	return r, nil
+}
+
+// Write implements master.Result.
+func (f resultFile) Write(r joblog.JobFinished) error {
+	b, err := json.Marshal(r)
+	if err == nil {
+		err = writeDurable(f.name(), append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("result of the job %s: %w", f.name(), err)
+	}
+	return nil
+}
+
+// forget removes the result of a job that was run here before.
+func (f resultFile) forget() error {
+	if err := os.Remove(f.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("result of the job before: %w", err)
+	}
+	return nil
+}
