@@ -131,6 +131,7 @@ func (s *selection) flags(c *cobra.Command) {
 	f.Uint64Var(&s.seed, "seed", 0, "seed, instead of the file's")
 	f.StringVar(&s.settings.Target, "target", "", "what executes the job: embedded, or process (master and workers as processes)")
 	f.BoolVar(&s.settings.Quick, "quick", false, "one block, no warm-up")
+	f.BoolVar(&s.settings.FromScratch, "from-scratch", false, "batch: a new master that cannot read the job's log wipes it and begins the job anew, instead of failing with the place")
 	f.StringArrayVar(&s.builds, "build", nil, "run each cell with the executable `NAME=PATH`, too (repeatable)")
 }
 

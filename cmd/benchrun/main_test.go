@@ -99,6 +99,8 @@ func fakeTargets(self string) trial.Targets {
 		f.Mute = true
 	case "real":
 		return targets(self)
+	case "damage":
+		return damaging(targets(self))
 	case "none":
 		return trial.Targets{}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"benchrun/harness/result"
 	"benchrun/harness/trial"
+	"benchrun/reports/page"
 	"benchrun/runtime/options"
 )
 
@@ -239,7 +240,7 @@ func (r *textReporter) again(l *result.Loaded) {
 	t := l.Trials[i]
 	for _, w := range l.Run.Workloads {
 		if w.Name == t.Workload {
-			fmt.Fprintf(r.stdout, "its log: %s\nagain: %s\n", relative(r.c.Folder.Path("logs", t.Trial+".txt")), reproduce(&l.Run, w, t.Cell))
+			fmt.Fprintf(r.stdout, "its log: %s\nagain: %s\n", relative(r.c.Folder.Path("logs", t.Trial+".txt")), page.Reproduce(&l.Run, &w, t.Cell))
 		}
 	}
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -127,7 +125,7 @@ func (a *app) campaign(c *cobra.Command, args []string, f *runFlags) (*trial.Cam
 		if len(args) > 0 {
 			return nil, errors.New("--resume takes no FILE: the workloads are those that the run began with")
 		}
-		for _, name := range []string{"set", "only", "repeats", "warmup", "seed", "target", "quick", "build", "reference", "out", "budget"} {
+		for _, name := range []string{"set", "only", "repeats", "warmup", "seed", "target", "quick", "from-scratch", "build", "reference", "out", "budget"} {
 			if c.Flags().Changed(name) {
 				return nil, fmt.Errorf("--resume goes on with the plan of the run; --%s cannot change it", name)
 			}
@@ -278,24 +276,6 @@ func (a *app) judgeRun(f *runFlags, v *against, l *result.Loaded, out reporter, 
 func (a *app) tool() result.Tool {
 	revision, dirty := a.revision()
 	return result.Tool{Version: version, Revision: revision, Dirty: dirty, Go: goVersion()}
-}
-
-// reproduce is the command that runs one cell again.
-func reproduce(r *result.Run, w result.Workload, cell string) string {
-	only := "cell:" + cell
-	if strings.ContainsAny(only, " *?[]!'") {
-		only = "'" + only + "'"
-	}
-	command := fmt.Sprintf("benchrun run %s --only %s", w.File, only)
-	if r.BaseBuild != "" {
-		for _, name := range append([]string{r.BaseBuild}, slices.DeleteFunc(slices.Sorted(maps.Keys(r.Builds)), func(n string) bool { return n == r.BaseBuild })...) {
-			command += fmt.Sprintf(" --build '%s=%s'", name, strings.ReplaceAll(r.Builds[name].Path, "'", `'\''`))
-		}
-	}
-	for _, o := range r.Overrides {
-		command += " --set '" + strings.ReplaceAll(o, "'", `'\''`) + "'"
-	}
-	return command
 }
 
 // relative shortens a path for a person if it lies below the working folder.

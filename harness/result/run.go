@@ -73,6 +73,9 @@ type Settings struct {
 	Only    string  `json:"only,omitempty"`
 	Target  string  `json:"target,omitempty"`
 	Quick   bool    `json:"quick,omitempty"`
+	// FromScratch: a master that could not read the log of its batch job was to
+	// wipe it and begin the job anew.
+	FromScratch bool `json:"from_scratch,omitempty"`
 }
 
 // Workload is one file as it was when the run started.

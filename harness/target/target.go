@@ -31,6 +31,9 @@ type Request struct {
 	Dir      string         // the trial's own folder: checkpoints, spill, committed output
 	Seed     uint64         // of this block: drives everything random in the job
 	Keep     bool           // the last checkpoints stay when the job ends
+	// FromScratch lets a new master that cannot read the log of its batch job wipe
+	// it and begin the job anew, where it would otherwise fail.
+	FromScratch bool
 	// Delays slow fault points of the engine down, by their names: a known
 	// slow-down that the measuring must find.
 	Delays map[string]time.Duration

@@ -177,7 +177,8 @@ func (c *Campaign) task(s result.Slot, n int) (Task, error) {
 		Request: Request{
 			Trial: fmt.Sprintf("%04d-%s", n, s.Workload), File: f.Path, Dir: f.Dir, Text: string(f.Text), Overrides: f.Overrides,
 			Cell: s.Cell, Build: s.Build, Block: s.Block, Warmup: s.Warmup, Order: n, Keep: c.Keep,
-			DelaysUs: c.Run.Builds[s.Build].DelaysUs,
+			FromScratch: c.Run.Settings.FromScratch,
+			DelaysUs:    c.Run.Builds[s.Build].DelaysUs,
 		},
 	}, nil
 }

@@ -25,6 +25,7 @@ type Execution struct {
 	Block    int
 	Folder   string
 	Keep     bool                     // the last checkpoints stay
+	Scratch  bool                     // a master that cannot read the log of its job begins anew
 	Delays   map[string]time.Duration // planted in the engine, by fault point
 	Log      *timeline.Log
 	Phase    func(step string) // called when a step begins; may be nil
@@ -79,6 +80,7 @@ func (x Execution) Run(ctx context.Context) *result.Trial {
 	e := &execution{Execution: x, obs: newObserver(x.Workload), phase: "start"}
 	err := e.run(ctx)
 	e.dump(err)
+	e.begunAnew()
 	if e.job != nil {
 		if cerr := e.close(); cerr != nil && err == nil {
 			err = cerr
@@ -90,6 +92,15 @@ func (x Execution) Run(ctx context.Context) *result.Trial {
 	}
 	e.fill(t, err)
 	return t
+}
+
+// begunAnew says in the log which master wiped a log that it could not read.
+func (e *execution) begunAnew() {
+	for _, ev := range e.Log.Events() {
+		if ev.Kind == timeline.EventReplayed && ev.Reason != "" {
+			fmt.Fprintf(e.Stderr, "%8.3f s  the job began anew, its log was wiped: %s\n", ev.T.Seconds(), ev.Reason)
+		}
+	}
 }
 
 // dump writes to the log what all goroutines were doing when a trial did not
@@ -109,7 +120,8 @@ func (e *execution) run(ctx context.Context) error {
 		e.windows = append(e.windows, Window{Name: result.StartFault, Kind: result.StartFault, T0: e.submitted})
 	}
 	job, err := e.Target.Start(ctx, target.Request{
-		Workload: e.Workload, Dir: e.Folder, Seed: plan.Seed(e.Workload.Run.Seed, e.Workload.Name, e.Block, "job"), Keep: e.Keep, Delays: e.Delays,
+		Workload: e.Workload, Dir: e.Folder, Seed: plan.Seed(e.Workload.Run.Seed, e.Workload.Name, e.Block, "job"), Keep: e.Keep,
+		FromScratch: e.Scratch, Delays: e.Delays,
 	}, e.Log)
 	if err != nil {
 		return e.failed(ctx, fmt.Errorf("starting the cluster and the job: %w", err))
@@ -396,6 +408,13 @@ func (o *observer) notRunning() string {
 func (e *execution) readBack() error {
 	e.read = e.job.Options()
 	if reason := misconfigured(e.Workload.Options, e.read); reason != "" {
+		select {
+		case <-e.job.Done():
+			if err := e.job.Err(); err != nil { // so nothing was there to answer
+				return stopf(result.Failed, "the job failed: %v", err)
+			}
+		default:
+		}
 		return stopf(result.Misconfigured, "%s", reason)
 	}
 	return nil

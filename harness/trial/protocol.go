@@ -27,6 +27,8 @@ type Request struct {
 	Order     int      `json:"order"`
 	Folder    string   `json:"folder"`         // for checkpoints, spill and output; exists and is empty
 	Keep      bool     `json:"keep,omitempty"` // leave the last checkpoints when the job ends
+	// FromScratch: a master that cannot read the log of its job begins anew.
+	FromScratch bool `json:"from_scratch,omitempty"`
 	// DelaysUs slows fault points of the engine down, by their names: a known
 	// slow-down that the measuring must find.
 	DelaysUs map[string]int64 `json:"delays_us,omitempty"`

@@ -511,7 +511,7 @@ func TestReproduce(t *testing.T) {
 	n := 8
 	seed := uint64(7)
 	r := &result.Run{Overrides: []string{`options."execution.checkpointing.interval"=1s`}, Settings: result.Settings{Repeats: &n, Seed: &seed, Target: "embedded"}}
-	got := reproduce(r, &result.Workload{File: "my files/a.toml"}, "R=true,D=true")
+	got := Reproduce(r, &result.Workload{File: "my files/a.toml"}, "R=true,D=true")
 	want := `benchrun run 'my files/a.toml' --only 'cell:R=true,D=true' --set 'options."execution.checkpointing.interval"=1s' --repeats 8 --seed 7 --target embedded`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

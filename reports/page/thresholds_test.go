@@ -71,7 +71,7 @@ func TestBaseBuildUnknownOnThePage(t *testing.T) {
 // TestReproduceSelfTest: its workload is built in, and no file. Fails if the
 // command names selftest.toml.
 func TestReproduceSelfTest(t *testing.T) {
-	if got := reproduce(&result.Run{}, &result.Workload{File: "selftest.toml", Tags: []string{"self-test"}}, "default"); got != "benchrun gate --self-test" {
+	if got := Reproduce(&result.Run{}, &result.Workload{File: "selftest.toml", Tags: []string{"self-test"}}, "default"); got != "benchrun gate --self-test" {
 		t.Error(got)
 	}
 }

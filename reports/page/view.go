@@ -241,7 +241,7 @@ func (w *workloadView) fill(l *result.Loaded) error {
 		if i > 0 && w.columns[i-1].Cell == c.Cell {
 			continue
 		}
-		w.Commands = append(w.Commands, fact{label(c.Cell), reproduce(w.run, w.spec, c.Cell), true})
+		w.Commands = append(w.Commands, fact{label(c.Cell), Reproduce(w.run, w.spec, c.Cell), true})
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -175,8 +176,8 @@ func command(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// reproduce is the command that runs one cell again as this run did.
-func reproduce(r *result.Run, w *result.Workload, cell string) string {
+// Reproduce is the command that runs one cell again as this run did.
+func Reproduce(r *result.Run, w *result.Workload, cell string) string {
 	if slices.Contains(w.Tags, "self-test") { // its workload is built in, and no file
 		return "benchrun gate --self-test"
 	}
@@ -199,6 +200,15 @@ func reproduce(r *result.Run, w *result.Workload, cell string) string {
 	}
 	if s.Target != "" {
 		words = append(words, "--target", quote(s.Target))
+	}
+	if s.FromScratch {
+		words = append(words, "--from-scratch")
+	}
+	if r.BaseBuild != "" {
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Builds)), func(n string) bool { return n == r.BaseBuild })
+		for _, n := range append([]string{r.BaseBuild}, names...) {
+			words = append(words, "--build", quote(n+"="+r.Builds[n].Path))
+		}
 	}
 	return strings.Join(words, " ")
 }

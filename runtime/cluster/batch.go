@@ -123,11 +123,24 @@ func batchMaster(cfg master.BatchConfig, state string) (*master.Batch, error) {
 	if cfg.Job == "" {
 		cfg.Job = "job"
 	}
-	return master.NewBatch(cfg)
+	m, err := master.NewBatch(cfg)
+	if master.Unreadable(err) {
+		return nil, &JobLogError{err}
+	}
+	return m, err
 }
 
 // state is the folder of what masters leave to one another.
 func (c *Batch) state() string { return filepath.Join(c.cfg.Dir, "master") }
+
+// JobLogError: a new master of a batch job cannot read the log that those before
+// it have written. Config.FromScratch makes it begin anew.
+type JobLogError struct {
+	Err error // the place, and what is wrong with it
+}
+
+func (e *JobLogError) Error() string { return e.Err.Error() }
+func (e *JobLogError) Unwrap() error { return e.Err }
 
 func (c *Batch) startMaster() error {
 	c.mu.Lock()

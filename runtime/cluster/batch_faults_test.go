@@ -161,7 +161,7 @@ func TestBatchFilesAreCommittedOnce(t *testing.T) {
 // A log that is damaged in the middle is refused with its place; from scratch
 // the job begins anew.
 //
-// Fails if unreadable does not know damage, or if FromScratch is not asked.
+// Fails if master.Unreadable does not know damage, or if FromScratch is not asked.
 func TestBatchDamagedLog(t *testing.T) {
 	j := simple(1000, 2)
 	dir := t.TempDir()

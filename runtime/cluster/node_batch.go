@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -45,6 +46,11 @@ func (n *node) runBatchMaster(l *leadership, sub *submission, values options.Val
 		Graph: g, Values: values, Timeline: n.log, Origin: n.log.Origin(), Transport: n.network, Epoch: l.epoch, OutputDir: sub.OutputDir,
 		Seed: sub.Seed, FromScratch: sub.FromScratch,
 	}, n.State)
+	if unread, ok := errors.AsType[*JobLogError](err); ok {
+		n.pump.flush()
+		n.conn.Send(control.JobEnded{Epoch: l.epoch, Error: unread.Error(), JobLog: true})
+		<-n.ctx.Done() // the job has failed with this; the end of the process must not be taken for the reason
+	}
 	if err != nil {
 		return err
 	}

@@ -361,7 +361,9 @@ func (c *Processes) message(p *process, m any) {
 		c.mu.Unlock()
 	case control.JobEnded:
 		c.mu.Lock()
-		if m.Epoch == c.mu.epoch {
+		if m.JobLog && m.Epoch > c.mu.epoch {
+			c.end(&JobLogError{errors.New(m.Error)})
+		} else if m.Epoch == c.mu.epoch {
 			var err error
 			if m.Error == master.ErrCanceled.Error() {
 				err = master.ErrCanceled

@@ -39,6 +39,8 @@ type Leading struct {
 type JobEnded struct {
 	Epoch int64
 	Error string // empty: it has finished
+	// JobLog: the master cannot read the job's log, so it never led; Error says why.
+	JobLog bool
 }
 
 // Ask is a request of the supervisor; Told answers it. What is one of the types

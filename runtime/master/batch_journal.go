@@ -40,9 +40,14 @@ func openJournal(m *Batch) (*journal, error) {
 		}
 	}
 	store, err := j.open()
-	if err != nil && m.cfg.FromScratch && unreadable(err) {
+	if err != nil && m.cfg.FromScratch && Unreadable(err) {
+		e := timeline.Of(timeline.EventReplayed)
+		e.Records, e.Reason = 0, fmt.Sprintf("begun from scratch: %v", err)
 		if err = joblog.Wipe(j.folder); err == nil {
 			store, err = j.open()
+		}
+		if err == nil {
+			m.cfg.Timeline.Add(e)
 		}
 	}
 	if err != nil {
@@ -53,8 +58,9 @@ func openJournal(m *Batch) (*journal, error) {
 	return j, nil
 }
 
-// unreadable tells whether a log is of no use to this master, whatever is tried.
-func unreadable(err error) bool {
+// Unreadable tells whether an error of NewBatch is about a log that no master of
+// this job can read, however often it is tried.
+func Unreadable(err error) bool {
 	var damaged *joblog.DamagedError
 	var foreign *joblog.ForeignError
 	var version *joblog.VersionError

@@ -78,7 +78,7 @@ func Config(r target.Request, log *timeline.Log) (cluster.Config, error) {
 			Exclusive: w.Cluster.BuffersPerChannel, Floating: w.Cluster.FloatingBuffersPerGate,
 			MaxPerSub: w.Cluster.MaxBuffersPerChannel, Overdraft: w.Cluster.OverdraftBuffersPerGate,
 		},
-		Batch: w.Mode == spec.Batch, Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, Delays: r.Delays,
+		Batch: w.Mode == spec.Batch, Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, FromScratch: r.FromScratch, Delays: r.Delays,
 	}, nil
 }
 
@@ -100,8 +100,16 @@ var _ target.Job = (*job)(nil)
 
 func (j *job) Options() map[string]any { return j.c.Options() }
 func (j *job) Done() <-chan struct{}   { return j.c.Done() }
-func (j *job) Err() error              { return j.c.Err() }
 func (j *job) Close() error            { return j.c.Close() }
+
+// Err implements target.Job. What a person can do about it, it says.
+func (j *job) Err() error {
+	err := j.c.Err()
+	if _, unread := errors.AsType[*cluster.JobLogError](err); unread {
+		return fmt.Errorf("%w; with --from-scratch the new master wipes the log and begins the job anew", err)
+	}
+	return err
+}
 
 // Usage implements target.Accountant.
 func (j *job) Usage() target.Usage {
