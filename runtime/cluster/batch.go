@@ -17,6 +17,7 @@ import (
 	"benchrun/runtime/master"
 	"benchrun/runtime/options"
 	"benchrun/runtime/scheduling/batch"
+	"benchrun/runtime/shuffle"
 	"benchrun/runtime/worker"
 )
 
@@ -68,7 +69,7 @@ func StartBatch(cfg Config) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := recoverable(g, cfg.Values); err != nil {
+	if err := errors.Join(recoverable(g, cfg.Values), writable(g, cfg)); err != nil {
 		return nil, err
 	}
 	c := &Batch{cfg: cfg, graph: g, done: make(chan struct{})}
@@ -105,6 +106,26 @@ func recoverable(g *graph.Graph, v options.Values) error {
 		if !p.Partial {
 			errs = append(errs, fmt.Errorf("%w: %s is on, but %w", ErrConfig, options.BatchJobRecovery.Key(), p))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// writable refuses a cluster in which no task could write its partitions.
+func writable(g *graph.Graph, cfg Config) error {
+	need, hint := shuffle.MinMemory(cfg.BufferSize), ""
+	if o := options.ShuffleMinBuffers; o.IsSet(cfg.Values) {
+		need = max(need, o.Get(cfg.Values)*cfg.BufferSize)
+		hint = ", or lower " + o.Key()
+	}
+	var errs []error
+	for i := range g.Vertices {
+		v := &g.Vertices[i]
+		n := len(v.Outputs)
+		if n == 0 || worker.WriterMemory(cfg.NetworkMemory, cfg.Slots, n) >= need {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%w: too little network memory: a task of %q needs %d buffers of %s for each partition that it writes; raise cluster.network-memory to at least %s%s",
+			ErrConfig, v.ID, need/cfg.BufferSize, options.FormatSize(int64(cfg.BufferSize)), options.FormatSize(2*int64(cfg.Slots*n)*int64(need)), hint))
 	}
 	return errors.Join(errs...)
 }
@@ -234,6 +255,7 @@ func batchWorkerConfig(v options.Values) worker.BatchConfig {
 	recovery := options.BatchJobRecovery.Get(v)
 	return worker.BatchConfig{
 		Heartbeat: options.HeartbeatInterval.Get(v), Tick: tick(v), Retention: options.WorkerRegistrationTimeout.Get(v),
+		Read:     options.ShuffleReadMemory.Get(v),
 		Recovery: recovery, Adoption: recovery && options.BatchRecoveryMode.Get(v) == string(batch.Hardened),
 	}
 }

@@ -74,7 +74,7 @@ const startLimit = 20 * time.Second
 func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writer) (*Processes, error) {
 	g, err := chained(cfg.Job, cfg.Values, cfg.Batch)
 	if err == nil && cfg.Batch {
-		err = recoverable(g, cfg.Values)
+		err = errors.Join(recoverable(g, cfg.Values), writable(g, cfg))
 	}
 	if err != nil {
 		return nil, err

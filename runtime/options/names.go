@@ -28,6 +28,14 @@ var covered = map[string]string{
 	"execution.runtime-mode":                                    "workload.mode",
 }
 
+// removed maps keys that Flink once had to what is written instead.
+var removed = map[string]string{
+	"taskmanager.network.batch-shuffle.compression.enabled":    `set "taskmanager.network.compression.codec" to "NONE" for no compression`,
+	"taskmanager.network.blocking-shuffle.compression.enabled": `set "taskmanager.network.compression.codec" to "NONE" for no compression`,
+	"taskmanager.network.sort-shuffle.min-parallelism":         "remove it: blocking partitions are always sort-merge files",
+	"taskmanager.network.blocking-shuffle.type":                "remove it: blocking partitions are always sort-merge files",
+}
+
 // Covered tells which key of the workload file takes the place of an option.
 func Covered(key string) (string, bool) {
 	if c, ok := covered[key]; ok {

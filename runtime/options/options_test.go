@@ -159,6 +159,37 @@ func TestParseReportsAll(t *testing.T) {
 	}
 }
 
+// Options of the blocking exchange that a file for another version of Flink, or
+// for another codec, may hold: the answer says what to write.
+func TestShuffleOptionsOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		raw  any
+		want string
+	}{
+		{"taskmanager.network.compression.codec", "LZO", `must be one of NONE, LZ4, ZSTD, not "LZO"; did you mean "LZ4"?`},
+		{"taskmanager.network.compression.codec", false, `must be one of NONE, LZ4, ZSTD, not false`},
+		{"taskmanager.network.batch-shuffle.compression.enabled", false, `is no option that the runtime knows; set "taskmanager.network.compression.codec" to "NONE"`},
+		{"taskmanager.network.blocking-shuffle.compression.enabled", true, `set "taskmanager.network.compression.codec"`},
+		{"taskmanager.network.sort-shuffle.min-buffers", int64(2), "must be at least 8, not 2"},
+		{"taskmanager.memory.framework.off-heap.batch-shuffle.size", "64 KiB", "must be at least 1MiB, not 64KiB"},
+	} {
+		_, errs := Parse(map[string]any{c.key: c.raw})
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want) {
+			t.Errorf("%s = %v: %v, want %s", c.key, c.raw, errs, c.want)
+		}
+	}
+	for key := range removed {
+		if _, ok := Lookup(key); ok {
+			t.Errorf("%s is registered and removed", key)
+		}
+	}
+	v, errs := Parse(map[string]any{"taskmanager.network.compression.codec": "zstd"})
+	if len(errs) > 0 || ShuffleCodec.Get(v) != "ZSTD" {
+		t.Errorf("zstd is read as %q, %v", ShuffleCodec.Get(v), errs)
+	}
+}
+
 func TestTwoSpellings(t *testing.T) {
 	raw := map[string]any{DuringRecovery.Key(): true, DuringRecovery.Info().Aliases[0]: false}
 	if _, errs := Parse(raw); len(errs) != 1 || !strings.Contains(errs[0].Error(), "another spelling") {
@@ -351,6 +382,9 @@ func TestBatchOptionsHaveFlinksNamesAndDefaults(t *testing.T) {
 		"slow-task-detector.execution-time.baseline-ratio":                     0.75,
 		"slow-task-detector.execution-time.baseline-multiplier":                1.5,
 		"slow-task-detector.execution-time.baseline-lower-bound":               time.Minute,
+		"taskmanager.network.compression.codec":                                "LZ4",
+		"taskmanager.network.sort-shuffle.min-buffers":                         512,
+		"taskmanager.memory.framework.off-heap.batch-shuffle.size":             int64(64 << 20),
 	} {
 		i, ok := Lookup(key)
 		if !ok || i.Default != want {

@@ -180,6 +180,17 @@ var (
 		"parallelism of sources that do not say one; 0: the highest", atLeast(0))
 )
 
+// The blocking exchange. Flink compresses since 1.15; NONE is the only way to
+// switch that off since 2.0.
+var (
+	ShuffleCodec = enum("taskmanager.network.compression.codec", "LZ4",
+		"how the data between the tasks of a batch job are compressed", words("NONE", "LZ4", "ZSTD"))
+	ShuffleMinBuffers = integerOption("taskmanager.network.sort-shuffle.min-buffers", 512,
+		"buffers with which a task of a batch job writes a partition, at least 4 a subpartition; if not set, fewer where network memory is short", atLeast(8))
+	ShuffleReadMemory = size("taskmanager.memory.framework.off-heap.batch-shuffle.size", 64<<20,
+		"memory of each worker for reading the partitions of batch jobs, beside its network memory", atLeast[int64](1<<20))
+)
+
 // Speculative execution of slow tasks of batch jobs.
 var (
 	SpeculationEnabled = boolean("execution.batch.speculative.enabled", false,

@@ -60,8 +60,8 @@ func (v Values) With(raw map[string]any) (Values, []error) {
 				fail("is set by the key "+c+" of the workload file", "remove it here and set "+c)
 				continue
 			}
-			hint := ""
-			if n := NearestKey(key); n != "" {
+			hint := removed[key]
+			if n := NearestKey(key); hint == "" && n != "" {
 				hint = fmt.Sprintf("did you mean %q?", n)
 			}
 			fail("is no option that the runtime knows", hint)

@@ -41,7 +41,7 @@ func Open(c Config) (s *Store, a Adopted, err error) {
 	if err != nil {
 		return nil, a, fmt.Errorf("shuffle: folder %s: %w", c.Dir, err)
 	}
-	s = &Store{c: c, root: root, memory: buffer.NewGlobal(c.SegmentSize, max(c.ReadMemory/c.SegmentSize, c.ReadAhead))}
+	s = &Store{c: c, root: root, memory: buffer.NewGlobal(c.SegmentSize, c.ReadMemory/c.SegmentSize)}
 	s.mu.parts = map[PartitionID]*partition{}
 	s.mu.writing = map[PartitionID]*Writer{}
 	s.mu.readers = map[*Reader]bool{}

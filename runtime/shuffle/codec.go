@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
@@ -28,10 +29,10 @@ func (c Codec) String() string {
 	return fmt.Sprintf("codec-%d", uint8(c))
 }
 
-// ParseCodec finds a codec by its name.
+// ParseCodec finds a codec by its name, in capitals or not.
 func ParseCodec(name string) (Codec, error) {
 	for i, n := range codecNames {
-		if n == name {
+		if strings.EqualFold(n, name) {
 			return Codec(i), nil
 		}
 	}

@@ -17,8 +17,8 @@ import (
 type Config struct {
 	Dir         string // made if it is missing; belongs to the store
 	SegmentSize int    // of the buffers that readers hand out; 0: 32 KiB
-	ReadMemory  int    // bytes for all readers; 0: 8 MiB
-	ReadAhead   int    // segments that a reader may hold; 0: 4
+	ReadMemory  int    // bytes for all readers, at least a segment; 0: 64 MiB
+	ReadAhead   int    // segments that a reader may hold; 0: 4, or what ReadMemory has
 	MaxOpen     int    // data files open for reading; 0: 64
 	Threads     int    // goroutines that read; 0: 2
 	Sync        bool   // finished partitions survive the machine, too
@@ -31,11 +31,13 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	def(&c.SegmentSize, 32<<10)
-	def(&c.ReadMemory, 8<<20)
+	def(&c.ReadMemory, 64<<20)
 	def(&c.ReadAhead, 4)
 	def(&c.MaxOpen, 64)
 	def(&c.Threads, 2)
 	c.MaxOpen = max(c.MaxOpen, c.Threads)
+	c.ReadMemory = max(c.ReadMemory, c.SegmentSize)
+	c.ReadAhead = min(c.ReadAhead, c.ReadMemory/c.SegmentSize)
 	return c
 }
 

@@ -18,8 +18,13 @@ type WriterConfig struct {
 	Codec         Codec
 }
 
-// maxMemory keeps the bytes of a region within the 32 bits of the index.
-const maxMemory = 1 << 31
+// MaxMemory is the most that a writer can use: the index has 32 bits for the bytes
+// of a region.
+const MaxMemory = 1 << 31
+
+// MinMemory is the least that a writer needs, with segments of this size: one to
+// write from, and two for records.
+func MinMemory(segment int) int { return 3 * segment }
 
 // ErrReleased: the store gave up a partition that was still being written.
 var ErrReleased = errors.New("shuffle: the partition was released while it was written")
@@ -47,14 +52,11 @@ type Writer struct {
 func newWriter(s *Store, id PartitionID, c WriterConfig) (w *Writer, err error) {
 	size := c.Pool.SegmentSize()
 	h := header{id: id, codec: c.Codec, subs: c.Subpartitions, block: s.block()}
+	if least := MinMemory(max(size, s.c.SegmentSize)); c.Memory < least || c.Memory > MaxMemory {
+		return nil, fmt.Errorf("shuffle: partition %s: a writer cannot work with %d bytes of memory, but with %d to %d: %w", id, c.Memory, least, MaxMemory, fs.ErrInvalid)
+	}
 	out := outSize(c.Memory, h.block)
 	limit := (c.Memory - out) / size
-	if c.Memory > maxMemory {
-		return nil, fmt.Errorf("shuffle: partition %s: %d bytes of memory are more than the %d that a region can have: %w", id, c.Memory, maxMemory, fs.ErrInvalid)
-	}
-	if limit < 2 {
-		return nil, fmt.Errorf("shuffle: partition %s: %d bytes of memory are too few, it needs %d: %w", id, c.Memory, out+2*size, fs.ErrInvalid)
-	}
 	pool, err := c.Pool.NewLocal("blocking partition "+id.String(), max(2, limit/2), limit, 0, nil)
 	if err != nil {
 		return nil, err

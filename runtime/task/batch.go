@@ -6,6 +6,7 @@ import (
 	"benchrun/runtime/exchange"
 	"benchrun/runtime/graph"
 	"benchrun/runtime/operator"
+	"benchrun/runtime/options"
 	"benchrun/runtime/record"
 	"benchrun/runtime/shuffle"
 )
@@ -17,8 +18,7 @@ type Batch struct {
 	Store        *shuffle.Store
 	Inputs       [][]shuffle.Input // by gate, channel
 	Outputs      []BatchOutput     // by partition
-	WriterMemory int               // bytes of each output
-	Codec        shuffle.Codec
+	WriterMemory int               // bytes that each output may have at most
 }
 
 // BatchOutput is a partition that the task writes.
@@ -50,11 +50,19 @@ func (o *blockingOutput) Status(bool) error       { return nil }
 // are taken; nobody sees a partition before it is finished.
 func (t *Task) makeBlockingOutputs() error {
 	b := t.dep.Batch
+	codec, err := shuffle.ParseCodec(options.ShuffleCodec.Get(t.dep.Values))
+	if err != nil {
+		return fmt.Errorf("%s: %w", options.ShuffleCodec.Key(), err)
+	}
 	for i, e := range t.v.Outputs {
 		edge := &t.dep.Graph.Edges[e]
 		down := &t.dep.Graph.Vertices[edge.To]
 		out := &b.Outputs[i]
-		w, err := b.Store.Create(out.ID, shuffle.WriterConfig{Subpartitions: out.Subpartitions, Memory: b.WriterMemory, Pool: t.env.Global, Codec: b.Codec})
+		// The rule is Flink's; what is beyond the task's share of memory is given up.
+		buffers := max(options.ShuffleMinBuffers.Get(t.dep.Values), 4*out.Subpartitions)
+		w, err := b.Store.Create(out.ID, shuffle.WriterConfig{
+			Subpartitions: out.Subpartitions, Memory: min(b.WriterMemory, buffers*t.env.Global.SegmentSize(), shuffle.MaxMemory), Pool: t.env.Global, Codec: codec,
+		})
 		if err != nil {
 			return err
 		}

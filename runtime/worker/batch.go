@@ -27,6 +27,7 @@ type BatchConfig struct {
 	Slots     int
 	Memory    int64 // bytes of network memory; half of it is for what tasks write
 	Segment   int
+	Read      int64 // bytes for reading partitions, beside Memory
 	Network   task.NetworkConfig
 	Dir       string // partitions and spill; what is finished in it outlives the worker
 	OutputDir string
@@ -98,7 +99,7 @@ func StartBatch(cfg BatchConfig) (*Batch, error) {
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
 	}
 	w.global = buffer.NewGlobal(cfg.Segment, int(cfg.Memory/int64(cfg.Segment)))
-	store, adopted, err := shuffle.Open(shuffle.Config{Dir: filepath.Join(cfg.Dir, "shuffle"), SegmentSize: cfg.Segment})
+	store, adopted, err := shuffle.Open(shuffle.Config{Dir: filepath.Join(cfg.Dir, "shuffle"), SegmentSize: cfg.Segment, ReadMemory: int(cfg.Read)})
 	if err != nil {
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
 	}

@@ -62,9 +62,8 @@ func (a *attempt) deployment(v int, self batch.Worker) *task.Deployment {
 	w := a.w
 	b := &task.Batch{
 		Name: fmt.Sprintf("e%da%d", a.id.Epoch, a.id.Attempt), Store: w.store,
-		WriterMemory: int(w.cfg.Memory) / 2 / w.cfg.Slots / max(1, len(a.deploy.Outputs)),
+		WriterMemory: WriterMemory(w.cfg.Memory, w.cfg.Slots, len(a.deploy.Outputs)),
 	}
-	b.WriterMemory = min(b.WriterMemory, maxWriterMemory)
 	for _, in := range a.deploy.Inputs {
 		channels := make([]shuffle.Input, len(in.Producers))
 		for i, p := range in.Producers {
@@ -87,8 +86,12 @@ func (a *attempt) deployment(v int, self batch.Worker) *task.Deployment {
 	return &task.Deployment{ID: control.TaskID(a.id), Graph: a.job.with(v, a.deploy.Parallelism), Vertex: v, Values: a.job.values, Batch: b}
 }
 
-// maxWriterMemory bounds what one output takes of the network memory.
-const maxWriterMemory = 64 << 20
+// WriterMemory is what one of the outputs of a task may take of a worker's
+// network memory: half of it is shared by all outputs of as many tasks as there
+// are slots.
+func WriterMemory(memory int64, slots, outputs int) int {
+	return int(memory / 2 / int64(slots) / int64(max(1, outputs)))
+}
 
 func (a *attempt) run(d *task.Deployment, err error) {
 	w := a.w

@@ -15,7 +15,8 @@ import (
 
 // batchOptions are the options that mean something in batch mode only, by the
 // beginning of their keys.
-var batchOptions = []string{"execution.batch.", "job-event.store.", "slow-task-detector."}
+var batchOptions = []string{"execution.batch.", "job-event.store.", "slow-task-detector.",
+	"taskmanager.network.compression.", "taskmanager.network.sort-shuffle.", "taskmanager.memory.framework.off-heap.batch-shuffle."}
 
 // streamingOptions mean nothing in batch mode.
 var streamingOptions = []string{"execution.checkpointing.", "execution.state-recovery.", "jobmanager.adaptive-scheduler.", "pipeline.sources.", "pipeline.auto-watermark-interval"}

@@ -38,6 +38,7 @@ func BatchWorkload(t testing.TB, name string, lines ...string) *spec.Workload {
 // that is decided at run time.
 func batchJobs(t *testing.T, sut target.Target) {
 	const seq = "records = 3000, record-size = \"64 B\", keys = 50, splits = 8"
+	const codec = "options.\"taskmanager.network.compression.codec\"="
 	words := filepath.Join(t.TempDir(), "a.txt")
 	if err := os.WriteFile(words, []byte(strings.Repeat("the quick, brown fox\r\n\njumps over Straße_9 -- twice\n", 40)+"no end"), 0o644); err != nil {
 		t.Fatal(err)
@@ -57,6 +58,8 @@ func batchJobs(t *testing.T, sut target.Target) {
 		{"join", 3000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "j join 3", "out verify-sink 0", "a hash j", "b hash j", "j rebalance out"}},
 		{"broadcast-map", 6000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "c broadcast-map 3", "out verify-sink 0", "a rebalance c", "b broadcast c", "c rebalance out"}},
 		{"words into files", -1, []string{fmt.Sprintf("t lines 0 paths = [%q]", words), "w split-words 0", "k count-by-key 0", "out file-sink 2", "t forward w", "w hash k", "k rebalance out", "workload.vertex.k.parallelism=0"}},
+		{"no compression", 3000, []string{"s sequence 0 " + seq, "k keyed-sum 3", "out verify-sink 2", "s hash k", "k rebalance out", codec + "NONE"}},
+		{"zstd", 3000, []string{"s sequence 0 " + seq, "k keyed-sum 3", "out verify-sink 2", "s hash k", "k rebalance out", codec + "ZSTD"}},
 		{"decided at run time", 50, []string{"s sequence 0 " + seq, "k count-by-key 0", "out verify-sink 0", "s hash k", "k rebalance out", "workload.parallelism=0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
