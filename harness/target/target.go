@@ -147,7 +147,7 @@ type Output struct {
 type BatchFigures struct {
 	HookTime         time.Duration // that masters spent in recording what happened, on their event loops
 	WriterCPU        time.Duration // of the writer of the event log
-	EventLogBytes    *int64        // written to the event log
+	EventLogBytes    *int64        // written to the event log; nil: not known, nor are the two above
 	Flushes          *int64        // of the event log
 	WastedBytes      *int64        // shuffle bytes of attempts whose output no surviving consumer read
 	LeftoverBytes    *int64        // in the workers' folders after the job's end, before clean-up

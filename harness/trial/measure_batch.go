@@ -205,7 +205,7 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 	put("leftover_bytes", b.LeftoverBytes)
 	if options.BatchJobRecovery.Get(e.Workload.Options) {
 		put("event_log_bytes", b.EventLogBytes)
-		if makespan > 0 {
+		if makespan > 0 && b.EventLogBytes != nil {
 			t.Metrics["recording_overhead"] = recording(b, makespan)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 // BatchFigures is the account of a batch job over all its masters. A nil number
 // is not known.
 type BatchFigures struct {
-	HookTime  time.Duration // that masters spent in recording what happened
-	WriterCPU time.Duration // of the log's writer
-	LogBytes  *int64
+	HookTime  time.Duration // that masters spent in recording what happened; as LogBytes, not known if that is not
+	WriterCPU time.Duration // of the log's writer; likewise
+	LogBytes  *int64        // nil: a master died and nobody knows what it had recorded
 	Flushes   *int64
 	// DurabilityGap is how many tasks had finished when the first master died,
 	// and were not in its log.
@@ -26,9 +26,10 @@ type BatchFigures struct {
 
 // ledger sums over masters.
 type ledger struct {
-	sum  control.BatchFigures
-	gap  *int64
-	dead int
+	sum     control.BatchFigures
+	gap     *int64
+	dead    int
+	unknown bool // what one of them had recorded
 }
 
 func (l *ledger) add(f control.BatchFigures) {
@@ -47,6 +48,12 @@ func (l *ledger) died(f control.BatchFigures) {
 	}
 }
 
+// silent is the death of a master of which nobody knows what it had recorded.
+func (l *ledger) silent() {
+	l.dead++
+	l.unknown = true
+}
+
 // now takes those of a master that lives.
 func (l *ledger) now(f control.BatchFigures) {
 	l.add(f)
@@ -54,8 +61,9 @@ func (l *ledger) now(f control.BatchFigures) {
 }
 
 func (l *ledger) figures(log *timeline.Log) *BatchFigures {
-	f := &BatchFigures{
-		HookTime: l.sum.HookTime, WriterCPU: l.sum.WriterCPU, LogBytes: &l.sum.LogBytes, Flushes: &l.sum.Flushes, DurabilityGap: l.gap,
+	f := &BatchFigures{HookTime: l.sum.HookTime, WriterCPU: l.sum.WriterCPU, DurabilityGap: l.gap}
+	if !l.unknown {
+		f.LogBytes, f.Flushes = &l.sum.LogBytes, &l.sum.Flushes
 	}
 	if l.sum.Ended {
 		f.Leftover = &l.sum.Leftover

@@ -192,10 +192,13 @@ func (c *Processes) lastFigures(p *process) {
 	l, ok := t.Data.(control.Load)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && ok {
+	switch {
+	case err != nil:
+		c.mu.past.silent()
+	case ok:
 		c.mu.past.died(l.Batch)
-	} else {
-		c.mu.past.dead++ // nobody knows what it had cost
+	default:
+		c.mu.past.died(control.BatchFigures{}) // it has not come to record anything
 	}
 }
 

@@ -58,9 +58,6 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 	if err != nil {
 		return fmt.Errorf("kill-worker: %w", err)
 	}
-	if c.cfg.Batch {
-		c.lastFigures(p)
-	}
 	struck()
 	p.kill()
 	c.say("kill -9 of %s (process %d)", p.name, p.cmd.Process.Pid)
@@ -111,6 +108,9 @@ func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
 	c.mu.Unlock()
 	if p.over() {
 		return fmt.Errorf("kill-jobmanager: there is no master to kill: %s is dead", p.name)
+	}
+	if c.cfg.Batch {
+		c.lastFigures(p)
 	}
 	struck()
 	p.kill()
