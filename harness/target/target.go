@@ -149,7 +149,6 @@ type BatchFigures struct {
 	WriterCPU        time.Duration // of the writer of the event log
 	EventLogBytes    *int64        // written to the event log; nil: not known, nor are the two above
 	Flushes          *int64        // of the event log
-	WastedBytes      *int64        // shuffle bytes of attempts whose output no surviving consumer read
 	LeftoverBytes    *int64        // in the workers' folders after the job's end, before clean-up
 	UnprotectedSince time.Duration // on the timeline; 0: the log was well all the time
 }

@@ -393,7 +393,7 @@ func TestPhasesAddUp(t *testing.T) {
 		}
 		add(at("running", elected), timeline.TaskState, "RUNNING")
 		slices.SortStableFunc(events, func(a, b timeline.Event) int { return int(a.T - b.T) })
-		m := MeasureBatch(events, []Window{{Name: "kill", Kind: "kill-jobmanager", T0: t0}})[0].Metrics
+		m := measureBatch(events, []Window{{Name: "kill", Kind: "kill-jobmanager", T0: t0}}, nil)[0].Metrics
 		sum := m["detect_s"]
 		for _, phase := range []string{"recovery_elect_s", "recovery_replay_s", "recovery_wait_s", "recovery_schedule_s"} {
 			if m[phase] < 0 {

@@ -17,7 +17,7 @@
 // Inside the child the scenario is carried out by one goroutine (execution),
 // which waits for events of the timeline and looks at counters that no event
 // carries. All metrics are computed afterwards from the timeline alone (see
-// Measure, and MeasureBatch for batch jobs, which keeps a ledger of useful work).
+// Measure, and measureBatch for batch jobs, which keeps a ledger of useful work).
 //
 // Campaign runs the trials of a plan one after the other and makes each
 // durable as it ends.

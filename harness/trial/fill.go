@@ -44,11 +44,11 @@ func (e *execution) fill(t *result.Trial, err error) {
 	}
 	events := e.Log.Sorted()
 	batch := e.Workload.Mode == spec.Batch
-	measure := Measure
 	if batch {
-		measure = MeasureBatch
+		t.Faults = measureBatch(events, e.windows, consumersOf(e.Workload))
+	} else {
+		t.Faults = Measure(events, e.windows)
 	}
-	t.Faults = measure(events, e.windows)
 	t.Metrics = map[string]float64{}
 	if len(t.Faults) > 0 {
 		maps.Copy(t.Metrics, t.Faults[0].Metrics)

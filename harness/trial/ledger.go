@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"benchrun/runtime/timeline"
+	"benchrun/workloads/spec"
 )
 
 // attempt is one execution of a task of a batch job.
 type attempt struct {
 	task     taskKey
 	from, to time.Duration // to < 0: it did not finish
+	broken   time.Duration // when it failed or was cancelled; negative: nobody said so
+	next     time.Duration // when its task was deployed again after it had finished; negative: never
 	records  int64         // consumed; of a source: emitted
 	bytes    int64         // written
 	// gone is when its work stopped to count, because the task ran again: at the
@@ -51,11 +54,11 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 		n := name{k, e.Attempt}
 		switch a := running[n]; e.State {
 		case "DEPLOYING":
-			a = &attempt{task: k, from: e.T, to: -1, gone: -1}
+			a = &attempt{task: k, from: e.T, to: -1, broken: -1, next: -1, gone: -1}
 			running[n] = a
 			l.attempts = append(l.attempts, a)
 			for _, old := range done[k] {
-				old.gone = e.T
+				old.gone, old.next = e.T, e.T
 				for _, t0 := range faults {
 					if t0 >= old.to && t0 <= e.T {
 						old.gone = t0
@@ -71,6 +74,9 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 			delete(running, n)
 			done[k] = append(done[k], a)
 		case "FAILED", "CANCELED":
+			if a != nil {
+				a.broken = e.T
+			}
 			delete(running, n)
 		}
 	}
@@ -129,15 +135,83 @@ func (l *ledger) parity(t0, base, end time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// superseded sums up the bytes of attempts whose task finished again.
-func (l *ledger) superseded() (bytes int64) {
+// spent is the time that an attempt ran within a window.
+func (l *ledger) spent(a *attempt, end time.Duration) time.Duration {
+	to := a.to
+	if to < 0 {
+		to = a.broken
+	}
+	if to < 0 || to > end {
+		to = min(end, l.last)
+	}
+	return to - a.from
+}
+
+// wasted sums up the bytes of attempts whose output nothing that counts in the
+// end has read: what began while an output was the one of its task has read it,
+// as far as the vertices tell. What an attempt had written that did not finish is
+// not known.
+func (l *ledger) wasted(readers consumers) (bytes int64) {
+	began := map[string][]time.Duration{} // attempts that count, by vertex
 	for _, a := range l.attempts {
-		if !a.finished() || a.gone < 0 {
+		if a.finished() && a.gone < 0 {
+			began[a.task.vertex] = append(began[a.task.vertex], a.from)
+		}
+	}
+	for _, a := range l.attempts {
+		if !a.finished() || len(readers[a.task.vertex]) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(l.attempts, func(b *attempt) bool { return b.task == a.task && b.finished() && b.from >= a.to }) {
+		read := slices.ContainsFunc(readers[a.task.vertex], func(v string) bool {
+			i, _ := slices.BinarySearch(began[v], a.to)
+			return i < len(began[v]) && (a.next < 0 || began[v][i] < a.next)
+		})
+		if !read {
 			bytes += a.bytes
 		}
 	}
 	return bytes
+}
+
+// done tells whether all tasks of a vertex that ever began have finished, and
+// count, at a moment.
+func (l *ledger) done(vertex string, t time.Duration) bool {
+	open := map[taskKey]bool{}
+	for _, a := range l.attempts {
+		if a.task.vertex == vertex {
+			open[a.task] = true
+		}
+	}
+	all := len(open) > 0
+	for _, a := range l.attempts {
+		if a.counts(t) {
+			delete(open, a.task)
+		}
+	}
+	return all && len(open) == 0
+}
+
+// consumers are the vertices that read the output of one, by its name. Vertices
+// that are chained to others are parts of those.
+type consumers map[string][]string
+
+func consumersOf(w *spec.Workload) consumers {
+	head := map[string]string{}
+	for _, v := range w.Vertices {
+		head[v.ID] = v.ID
+	}
+	for range w.Vertices { // as long as chains may be
+		for _, e := range w.Edges {
+			if w.Chained(e) {
+				head[e.To] = head[e.From]
+			}
+		}
+	}
+	g := consumers{}
+	for _, e := range w.Edges {
+		if !w.Chained(e) {
+			g[head[e.From]] = append(g[head[e.From]], e.To)
+		}
+	}
+	return g
 }

@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"benchrun/harness/result"
@@ -11,9 +12,9 @@ import (
 	"benchrun/runtime/timeline"
 )
 
-// MeasureBatch computes what the timeline of a batch job says about each fault.
+// measureBatch computes what the timeline of a batch job says about each fault.
 // Metrics that were not reached within a window are absent.
-func MeasureBatch(events []timeline.Event, windows []Window) []result.Fault {
+func measureBatch(events []timeline.Event, windows []Window, readers consumers) []result.Fault {
 	var t0s []time.Duration
 	for _, w := range windows {
 		t0s = append(t0s, w.T0)
@@ -25,7 +26,7 @@ func MeasureBatch(events []timeline.Event, windows []Window) []result.Fault {
 		if i+1 < len(windows) {
 			end = windows[i+1].T0
 		}
-		m := batchMeasurement{measurement{window: w, metrics: map[string]float64{}, before: events}, work, end}
+		m := batchMeasurement{measurement{window: w, metrics: map[string]float64{}, before: events}, work, readers, end}
 		for _, e := range events {
 			if e.T >= w.T0 && e.T < end {
 				m.events = append(m.events, e)
@@ -40,8 +41,9 @@ func MeasureBatch(events []timeline.Event, windows []Window) []result.Fault {
 // batchMeasurement computes the metrics of one window of a batch job.
 type batchMeasurement struct {
 	measurement
-	work *ledger
-	end  time.Duration
+	work    *ledger
+	readers consumers
+	end     time.Duration
 }
 
 func (m *batchMeasurement) measure() {
@@ -137,18 +139,15 @@ func (m *batchMeasurement) again() {
 	if total <= 0 {
 		return // nothing was done that could be done again
 	}
-	lost := map[taskKey]bool{}
-	for _, e := range m.events {
-		if e.Kind == timeline.PartitionLost {
-			lost[taskKey{e.Vertex, e.Subtask}] = true
-		}
-	}
 	redone := map[taskKey]bool{}
-	intact := 0
 	for _, a := range again {
 		redone[a.task] = true
-		if !lost[a.task] {
-			intact++
+	}
+	forced, kept := m.forced(redone)
+	unknown := 0
+	for task := range redone {
+		if !forced[task] && !kept[task] {
+			unknown++
 		}
 	}
 	all, avoidable := 0.0, 0.0
@@ -156,20 +155,59 @@ func (m *batchMeasurement) again() {
 		if !redone[a.task] || a.from < m.window.T0 || a.from >= m.end {
 			continue
 		}
-		to := a.to
-		if to < 0 || to > m.end {
-			to = min(m.end, m.work.last)
-		}
-		all += (to - a.from).Seconds()
-		if !lost[a.task] {
-			avoidable += (to - a.from).Seconds()
+		spent := m.work.spent(a, m.end).Seconds()
+		all += spent
+		if !forced[a.task] {
+			avoidable += spent
 		}
 	}
 	m.metrics["reexecuted_fraction"] = all / total
 	m.metrics["avoidable_reexecuted_fraction"] = avoidable / total
 	if m.window.Kind == killMaster {
-		m.metrics["durability_gap_tasks"] = float64(intact)
+		m.metrics["durability_gap_tasks"] = float64(unknown)
 	}
+}
+
+// forced are the tasks among some that ran again because there was no way
+// around it: their output was lost, or somebody who had to run again read it when
+// all others were done with it and it had been released. kept are those whose
+// output the new master has found.
+func (m *batchMeasurement) forced(redone map[taskKey]bool) (out, kept map[taskKey]bool) {
+	out, kept = map[taskKey]bool{}, map[taskKey]bool{}
+	lost := map[string]bool{} // vertices of forced tasks
+	for _, e := range m.events {
+		switch k := (taskKey{e.Vertex, e.Subtask}); e.Kind {
+		case timeline.PartitionLost:
+			if redone[k] {
+				out[k], lost[e.Vertex] = true, true
+			}
+		case timeline.PartitionKept:
+			kept[k] = true
+		}
+	}
+	released := map[string]bool{}
+	for k := range redone {
+		if _, known := released[k.vertex]; !known {
+			released[k.vertex] = m.released(k.vertex)
+		}
+	}
+	for more := true; more; {
+		more = false
+		for k := range redone {
+			if out[k] || kept[k] || !released[k.vertex] || !slices.ContainsFunc(m.readers[k.vertex], func(v string) bool { return lost[v] }) {
+				continue
+			}
+			out[k], more = true, true
+			lost[k.vertex] = true
+		}
+	}
+	return out, kept
+}
+
+// released tells whether all who read the output of a vertex had done so at the
+// fault. Output that is there all the same is among what a new master keeps.
+func (m *batchMeasurement) released(vertex string) bool {
+	return !slices.ContainsFunc(m.readers[vertex], func(v string) bool { return !m.work.done(v, m.window.T0) })
 }
 
 // wholeBatch computes the metrics of a batch job that belong to no fault.
@@ -191,7 +229,7 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 	if end >= 0 {
 		t.Metrics["makespan_s"] = float64((end - begin).Microseconds()) / 1e6
 	}
-	t.Metrics["wasted_bytes"] = float64(newLedger(events, nil).superseded())
+	t.Metrics["wasted_bytes"] = float64(newLedger(events, nil).wasted(consumersOf(e.Workload)))
 	if e.out == nil || e.out.Batch == nil {
 		return
 	}
@@ -201,7 +239,6 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 			t.Metrics[name] = float64(*v)
 		}
 	}
-	put("wasted_bytes", b.WastedBytes)
 	put("leftover_bytes", b.LeftoverBytes)
 	if options.BatchJobRecovery.Get(e.Workload.Options) {
 		put("event_log_bytes", b.EventLogBytes)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"benchrun/harness/result"
 	"benchrun/runtime/timeline"
 
 	"github.com/cockroachdb/datadriven"
@@ -18,7 +19,11 @@ import (
 // TestMeasure reads timelines as scripts and prints the metrics of each fault.
 // A line is "TIME KIND [VERTEX/SUBTASK[@ATTEMPT]] [key=value ...]"; a fault
 // line opens a window; "TIME task VERTEX/SUBTASK[@ATTEMPT] STATE" is short for a
-// state of a task; "all STATE N" is a state of the tasks a/0 .. a/N-1.
+// state of a task; "all STATE N" is a state of the tasks a/0 .. a/N-1. "batch a-b
+// b-c" is a job in which b reads what a has written, and so on.
+//
+// Fails, in batch, if the last words of a dying master end the time until somebody
+// knows, or if any condition of what had to run again (forced) is left out.
 func TestMeasure(t *testing.T) {
 	datadriven.Walk(t, "testdata/measure", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -26,11 +31,13 @@ func TestMeasure(t *testing.T) {
 			var b bytes.Buffer
 			switch d.Cmd {
 			case "measure", "batch":
-				measure := Measure
+				var faults []result.Fault
 				if d.Cmd == "batch" {
-					measure = MeasureBatch
+					faults = measureBatch(events, windows, edges(d))
+				} else {
+					faults = Measure(events, windows)
 				}
-				for _, f := range measure(events, windows) {
+				for _, f := range faults {
 					fmt.Fprintf(&b, "%s at %dus", f.Name, f.T0Us)
 					if f.RecoveryPath != "" {
 						fmt.Fprintf(&b, ", %s", f.RecoveryPath)
@@ -40,6 +47,8 @@ func TestMeasure(t *testing.T) {
 						fmt.Fprintf(&b, "  %s %v\n", k, f.Metrics[k])
 					}
 				}
+			case "wasted":
+				fmt.Fprintln(&b, newLedger(events, nil).wasted(edges(d)))
 			case "throughput":
 				var from, to string
 				d.ScanArgs(t, "from", &from)
@@ -52,6 +61,16 @@ func TestMeasure(t *testing.T) {
 			return b.String()
 		})
 	})
+}
+
+// edges are those that a command names.
+func edges(d *datadriven.TestData) consumers {
+	g := consumers{}
+	for _, a := range d.CmdArgs {
+		from, to, _ := strings.Cut(a.Key, "-")
+		g[from] = append(g[from], to)
+	}
+	return g
 }
 
 func duration(t *testing.T, s string) time.Duration {

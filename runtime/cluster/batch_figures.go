@@ -19,7 +19,6 @@ type BatchFigures struct {
 	// DurabilityGap is how many tasks had finished when the first master died,
 	// and were not in its log.
 	DurabilityGap *int64
-	Wasted        *int64 // bytes that attempts wrote which do not count
 	Leftover      *int64 // bytes on workers' disks after the job's end, before they were cleaned
 	Unprotected   time.Duration
 }
@@ -68,43 +67,13 @@ func (l *ledger) figures(log *timeline.Log) *BatchFigures {
 	if l.sum.Ended {
 		f.Leftover = &l.sum.Leftover
 	}
-	events := log.Sorted()
-	wasted := wastedBytes(events)
-	f.Wasted = &wasted
-	for _, e := range events {
+	for _, e := range log.Sorted() {
 		if e.Kind == timeline.JobState && e.State == "UNPROTECTED" {
 			f.Unprotected = e.T
 			break
 		}
 	}
 	return f
-}
-
-// wastedBytes sums what finished attempts have written that others of the same
-// task took the place of.
-func wastedBytes(events []timeline.Event) int64 {
-	type task struct {
-		vertex  string
-		subtask int
-	}
-	type attempt struct {
-		task
-		attempt int
-	}
-	last, seen := map[task]int64{}, map[attempt]bool{}
-	var wasted int64
-	for _, e := range events {
-		if e.Kind != timeline.TaskState || e.State != "FINISHED" {
-			continue
-		}
-		t := task{e.Vertex, e.Subtask}
-		if k := (attempt{t, e.Attempt}); !seen[k] { // a new master may be told once more
-			seen[k] = true
-			wasted += last[t]
-			last[t] = max(0, e.Bytes)
-		}
-	}
-	return wasted
 }
 
 func elected(detail string) timeline.Event {

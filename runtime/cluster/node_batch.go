@@ -192,13 +192,10 @@ func (c *Processes) lastFigures(p *process) {
 	l, ok := t.Data.(control.Load)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case err != nil:
-		c.mu.past.silent()
-	case ok:
+	if err == nil && ok {
 		c.mu.past.died(l.Batch)
-	default:
-		c.mu.past.died(control.BatchFigures{}) // it has not come to record anything
+	} else {
+		c.mu.past.silent()
 	}
 }
 

@@ -98,18 +98,17 @@ func (c *Processes) FreezeWorker(i int, d time.Duration, struck func()) error {
 // state folder after a time.
 func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
 	c.mu.Lock()
-	p := c.mu.leader
-	if p == nil {
-		p = c.mu.master
-	}
-	if c.mu.leader != nil {
+	p, leads := c.mu.leader, c.mu.leader != nil
+	if leads {
 		c.setLeader(nil)
+	} else {
+		p = c.mu.master
 	}
 	c.mu.Unlock()
 	if p.over() {
 		return fmt.Errorf("kill-jobmanager: there is no master to kill: %s is dead", p.name)
 	}
-	if c.cfg.Batch {
+	if c.cfg.Batch && leads { // else it has recorded nothing
 		c.lastFigures(p)
 	}
 	struck()

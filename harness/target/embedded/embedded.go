@@ -205,7 +205,7 @@ func (j *job) figures(ctx context.Context) (*target.BatchFigures, error) {
 	}
 	return &target.BatchFigures{
 		HookTime: f.HookTime, WriterCPU: f.WriterCPU, EventLogBytes: f.LogBytes, Flushes: f.Flushes,
-		WastedBytes: f.Wasted, LeftoverBytes: f.Leftover, UnprotectedSince: f.Unprotected,
+		LeftoverBytes: f.Leftover, UnprotectedSince: f.Unprotected,
 	}, nil
 }
 
