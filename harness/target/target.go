@@ -138,6 +138,10 @@ type Output struct {
 	OutOfOrder     int64
 	Digest         string
 	ExpectedDigest string
+	// Wrong says in words what else is not as it must be, though all records may be
+	// right: of a batch job, what was committed twice, splits that were not read, and
+	// files that were left behind.
+	Wrong []string
 	// Batch holds what only the engine can count of a batch job; nil otherwise.
 	Batch *BatchFigures
 }

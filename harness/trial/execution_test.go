@@ -137,6 +137,7 @@ wait = { checkpoints = 5, in-flight = "1 MiB", timeout = "3s" }
 		{"unsupported", &targettest.Target{Startup: fmt.Errorf("rescale: %w", target.ErrUnsupported)}, rescaleSteps, nil, result.Unsupported, "start", "not supported"},
 		{"lost", &targettest.Target{Bytes: 1 << 20, Output: &target.Output{Proved: true, Received: 9, Expected: 10, Lost: 1, Digest: "a", ExpectedDigest: "b"}}, rescaleSteps, nil,
 			result.Incorrect, "finish", "10 records expected, 9 received, 1 lost, 0 duplicated; the digest is a, not b"},
+		{"files left", &targettest.Target{Bytes: 1 << 20, Output: &target.Output{Wrong: []string{".part-x was left behind"}}}, rescaleSteps, nil, result.Incorrect, "finish", "wrong output: .part-x was left behind"},
 		{"nothing", &targettest.Target{Bytes: 1 << 20, Output: &target.Output{Proved: true}}, rescaleSteps, nil, result.Failed, "finish", "produced nothing"},
 		{"misconfigured", &targettest.Target{Bytes: 1 << 20, Options: map[string]any{"execution.checkpointing.unaligned.enabled": false}}, rescaleSteps, nil,
 			result.Misconfigured, "finish", "execution.checkpointing.unaligned.enabled is false, not true"},

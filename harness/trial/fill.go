@@ -98,21 +98,25 @@ func (e *execution) check() error {
 	if err := e.starved(); err != nil {
 		return err
 	}
-	if e.out == nil || !e.out.Proved {
+	o := e.out
+	if o == nil {
 		return nil
 	}
-	o := e.out
-	if o.Expected == 0 && o.Received == 0 {
+	var reasons []string
+	if o.Proved && (o.Lost != 0 || o.Duplicated != 0 || o.Received != o.Expected) {
+		reasons = append(reasons, fmt.Sprintf("%d records expected, %d received, %d lost, %d duplicated", o.Expected, o.Received, o.Lost, o.Duplicated))
+	}
+	if o.Proved && o.Digest != o.ExpectedDigest {
+		reasons = append(reasons, "the digest is "+o.Digest+", not "+o.ExpectedDigest)
+	}
+	reasons = append(reasons, o.Wrong...)
+	switch {
+	case len(reasons) > 0:
+		e.phase = "finish"
+		return &stop{result.Incorrect, "wrong output: " + strings.Join(reasons, "; ")}
+	case o.Proved && o.Expected == 0 && o.Received == 0:
 		e.phase = "finish"
 		return stopf(result.Failed, "the job produced nothing, so nothing is proved")
-	}
-	if o.Lost != 0 || o.Duplicated != 0 || o.Received != o.Expected || o.Digest != o.ExpectedDigest {
-		e.phase = "finish"
-		reason := fmt.Sprintf("wrong output: %d records expected, %d received, %d lost, %d duplicated", o.Expected, o.Received, o.Lost, o.Duplicated)
-		if o.Digest != o.ExpectedDigest {
-			reason += "; the digest is " + o.Digest + ", not " + o.ExpectedDigest
-		}
-		return &stop{result.Incorrect, reason}
 	}
 	return nil
 }

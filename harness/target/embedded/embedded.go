@@ -194,6 +194,11 @@ func (j *job) Finish(ctx context.Context) (*target.Output, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.w.Mode == spec.Batch {
+		if out.Wrong, err = verifyBatch(j.w, reports, j.expected); err != nil {
+			return nil, err
+		}
+	}
 	out.Batch, err = j.figures(ctx)
 	return out, err
 }

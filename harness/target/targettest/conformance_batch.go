@@ -82,7 +82,7 @@ func (s *session) proveBatch(records int64) *target.Output {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if !out.Proved || out.Lost != 0 || out.Duplicated != 0 || out.Received != out.Expected || out.Received == 0 || out.Digest != out.ExpectedDigest {
+	if !out.Proved || out.Lost != 0 || out.Duplicated != 0 || out.Received != out.Expected || out.Received == 0 || out.Digest != out.ExpectedDigest || len(out.Wrong) > 0 {
 		s.t.Errorf("%+v", *out)
 	}
 	if records >= 0 && out.Received != records {
