@@ -1,10 +1,41 @@
 package master
 
 import (
+	"time"
+
+	"benchrun/runtime/exchange"
 	"benchrun/runtime/graph"
+	"benchrun/runtime/joblog"
 	"benchrun/runtime/options"
 	"benchrun/runtime/scheduling/batch"
+	"benchrun/runtime/timeline"
 )
+
+// BatchConfig is what the master of a batch job is started with.
+type BatchConfig struct {
+	Graph     *graph.Graph
+	Values    options.Values
+	Job       string // names the job in its log and in the names of partitions
+	Timeline  *timeline.Log
+	Origin    time.Time // of the cluster's clock
+	Transport exchange.Network
+	Epoch     int64
+	Log       joblog.Folder
+	Result    Result // of the job, for masters to come
+	OutputDir string // where finished attempts leave what is to be committed
+	Seed      uint64
+	// FromScratch wipes a log that cannot be read. Without it such a log is an
+	// error with its place.
+	FromScratch bool
+}
+
+// Result keeps how a job has ended, outside its log. It is written before
+// anything of the job is cleaned up, and is the last to go.
+type Result interface {
+	// Read returns nil while the job has not ended.
+	Read() (*joblog.JobFinished, error)
+	Write(joblog.JobFinished) error
+}
 
 // batchConfig is the job as the batch scheduler knows it.
 func batchConfig(cfg BatchConfig) batch.Config {

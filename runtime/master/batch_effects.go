@@ -1,16 +1,12 @@
 package master
 
 import (
-	"errors"
 	"fmt"
-	"time"
 
 	"benchrun/runtime/control"
 	"benchrun/runtime/joblog"
-	"benchrun/runtime/operator"
 	"benchrun/runtime/scheduling"
 	"benchrun/runtime/scheduling/batch"
-	"benchrun/runtime/source"
 	"benchrun/runtime/timeline"
 )
 
@@ -20,7 +16,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 	switch x := x.(type) {
 	case batch.AskInventory:
 		m.asked[x.Worker] = true
-		m.send(x.Worker, control.AskInventory{Epoch: epoch})
+		m.workers.send(x.Worker, control.AskInventory{Epoch: epoch})
 	case batch.SettleInventory:
 		for _, id := range x.Adopt {
 			if _, own := m.attempts[id]; !own {
@@ -28,7 +24,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 				m.adopted(id)
 			}
 		}
-		m.send(x.Worker, control.Settle{Epoch: epoch, Keep: x.Keep, Release: x.Release, Adopt: x.Adopt, Cancel: x.Cancel})
+		m.workers.send(x.Worker, control.Settle{Epoch: epoch, Keep: x.Keep, Release: x.Release, Adopt: x.Adopt, Cancel: x.Cancel})
 		for _, p := range x.Release {
 			m.untrack(p)
 		}
@@ -37,16 +33,8 @@ func (m *Batch) carryOut(x batch.Effect) {
 	case batch.ClearLog:
 		m.log.clear()
 	case batch.CloseLog:
-		m.ends().closing = true
-		m.log.do(func() {
-			m.log.close(x.Clear, func(err error) {
-				m.ends().closing = false
-				if err != nil {
-					m.ends().err = errors.Join(m.ends().err, err)
-				}
-				m.finishEnd()
-			})
-		})
+		m.ending.closing = true
+		m.log.do(func() { m.log.close(x.Clear, m.logClosed) })
 	case batch.RecordResult:
 		m.log.do(func() {
 			m.log.beside(func() error {
@@ -54,11 +42,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 					return err
 				}
 				return m.cfg.Result.Write(x.Result)
-			}, func(err error) {
-				if err != nil {
-					m.ends().err = errors.Join(m.ends().err, fmt.Errorf("keep the job's result: %w", err))
-				}
-			})
+			}, m.resultKept)
 		})
 	case batch.Log:
 		m.record(x)
@@ -79,21 +63,21 @@ func (m *Batch) carryOut(x batch.Effect) {
 	case batch.Deploy:
 		m.deploy(x)
 	case batch.Cancel:
-		m.send(x.Worker, control.CancelAttempt{Epoch: epoch, Attempt: x.Attempt})
+		m.workers.send(x.Worker, control.CancelAttempt{Epoch: epoch, Attempt: x.Attempt})
 	case batch.Release:
 		for _, p := range x.Partitions {
 			m.untrack(p)
 		}
-		m.send(x.Worker, control.ReleasePartitions{Epoch: epoch, Partitions: x.Partitions})
+		m.workers.send(x.Worker, control.ReleasePartitions{Epoch: epoch, Partitions: x.Partitions})
 	case batch.CommitOutput:
 		m.commits = append(m.commits, x.Attempt)
 		m.commitNext()
 	case batch.SetTimer:
-		m.timer.Reset(max(0, x.At-m.now()))
+		m.scheduleAt.Reset(max(0, x.At-m.now()))
 	case batch.StopTimer:
-		m.timer.Stop()
+		m.scheduleAt.Stop()
 	case batch.JobStatus:
-		m.jobEvent(x.Status.String(), x.Err)
+		jobEvent(m.cfg.Timeline, x.Status.String(), x.Err)
 	case batch.Note:
 		m.note(x.Event)
 	case batch.Terminal:
@@ -101,15 +85,6 @@ func (m *Batch) carryOut(x batch.Effect) {
 	default:
 		panic(fmt.Sprintf("master: unknown effect %T", x))
 	}
-}
-
-func (m *Batch) jobEvent(state string, err error) {
-	e := timeline.Of(timeline.JobState)
-	e.State = state
-	if err != nil {
-		e.Reason = err.Error()
-	}
-	m.cfg.Timeline.Add(e)
 }
 
 // note puts an event of the scheduler into the timeline, with what only the
@@ -124,7 +99,7 @@ func (m *Batch) note(e timeline.Event) {
 		e.Bytes = m.log.size
 		m.cfg.Timeline.Add(e)
 		if e.Reason == "" {
-			m.jobEvent("RECONCILING", nil)
+			jobEvent(m.cfg.Timeline, "RECONCILING", nil)
 		}
 		return
 	case timeline.PartitionLost:
@@ -164,7 +139,7 @@ func (m *Batch) sweep(e timeline.Event) {
 	for id, w := range m.partitions[joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}] {
 		if id.DataSet == e.Detail && id.Producer.Attempt == e.Attempt {
 			m.untrack(id)
-			m.send(w, control.ReleasePartitions{Epoch: m.cfg.Epoch, Partitions: []batch.PartitionID{id}})
+			m.workers.send(w, control.ReleasePartitions{Epoch: m.cfg.Epoch, Partitions: []batch.PartitionID{id}})
 		}
 	}
 }
@@ -210,150 +185,7 @@ func (m *Batch) deploy(x batch.Deploy) {
 	m.attempts[x.Attempt] = x.Worker
 	m.forgetTask(x.Attempt.TaskID)
 	m.sourceDeployed(x)
-	m.send(x.Worker, control.DeployAttempt{
+	m.workers.send(x.Worker, control.DeployAttempt{
 		Epoch: m.cfg.Epoch, Attempt: x.Attempt, Parallelism: x.Parallelism, Inputs: x.Inputs, Outputs: x.Outputs,
 	})
-}
-
-// commitNext commits one output after the other beside the loop.
-func (m *Batch) commitNext() {
-	if m.committing || len(m.commits) == 0 {
-		return
-	}
-	m.committing = true
-	batchOf := m.commits
-	m.commits = nil
-	m.work.Go(func() {
-		errs := make([]error, len(batchOf))
-		for i, id := range batchOf {
-			errs[i] = m.commit(id)
-		}
-		m.post(func() {
-			m.committing = false
-			for i, id := range batchOf {
-				m.step(batch.OutputCommitted{Attempt: id, Err: errs[i]})
-			}
-			m.commitNext()
-		})
-	})
-}
-
-func (m *Batch) commit(id joblog.AttemptID) error {
-	reports, err := control.CommitReports(m.cfg.OutputDir, id)
-	if err != nil {
-		return err
-	}
-	for _, r := range reports {
-		if f, ok := r.Data.(*operator.FileReport); ok {
-			if err := operator.CommitFiles(f); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// batchEnd is the end of the job under way.
-type batchEnd struct {
-	closing  bool // the log is being closed
-	terminal *batch.Terminal
-	workers  map[batch.Worker]bool // that have yet to say what they had left
-	limit    *time.Timer
-	err      error
-	over     bool
-}
-
-func (m *Batch) ends() *batchEnd {
-	if m.ending == nil {
-		m.ending = &batchEnd{limit: time.AfterFunc(time.Hour, func() {})}
-		m.ending.limit.Stop()
-	}
-	return m.ending
-}
-
-// leftoverLimit bounds the wait for workers that clean up.
-const leftoverLimit = 10 * time.Second
-
-// terminal ends the job on all workers; then it is over here.
-func (m *Batch) terminal(x batch.Terminal) {
-	end := m.ends()
-	end.terminal, end.workers = &x, map[batch.Worker]bool{}
-	if x.Status != scheduling.StatusSuspended {
-		for name := range m.workers {
-			end.workers[name] = true
-			m.send(name, control.JobOver{Epoch: m.cfg.Epoch})
-		}
-	}
-	end.limit.Stop()
-	end.limit = time.AfterFunc(leftoverLimit, func() {
-		m.post(func() {
-			clear(end.workers)
-			m.finishEnd()
-		})
-	})
-	m.finishEnd()
-}
-
-// finishEnd is called when something that the end waits for has happened.
-func (m *Batch) finishEnd() {
-	end := m.ends()
-	if end.over || end.terminal == nil || end.closing || len(end.workers) > 0 {
-		return
-	}
-	end.over = true
-	end.limit.Stop()
-	err := end.terminal.Err
-	switch end.terminal.Status {
-	case scheduling.StatusFailed:
-		if err == nil {
-			err = errors.New("the job has failed")
-		}
-	case scheduling.StatusCanceled:
-		err = ErrCanceled
-	case scheduling.StatusFinished:
-		err = end.err
-	}
-	m.work.Go(func() {
-		if derr := m.dropOutput(); err == nil {
-			err = derr
-		}
-		m.shared.Lock()
-		m.shared.err, m.shared.ended = err, true
-		m.shared.Unlock()
-		close(m.done)
-	})
-}
-
-// dropOutput removes what attempts have left that do not count.
-func (m *Batch) dropOutput() error {
-	reports, err := control.ReadReports(m.cfg.OutputDir)
-	errs := []error{err, control.DropReports(m.cfg.OutputDir)}
-	seen := map[string]bool{}
-	for _, r := range reports {
-		if f, ok := r.Data.(*operator.FileReport); ok && !seen[f.Dir+"\x00"+f.Prefix] {
-			seen[f.Dir+"\x00"+f.Prefix] = true
-			errs = append(errs, operator.DropFiles(f))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Sources.
-
-// batchSource is the coordinator of one source vertex. It knows a subtask by a
-// life, not by an attempt: several attempts of a subtask may run at a time, and
-// all of them get the same splits in the same order.
-type batchSource struct {
-	vertex string
-	kind   source.EnumeratorKind
-	ids    []string
-	c      *source.Coordinator
-	tasks  []sourceTask
-}
-
-type sourceTask struct {
-	life       int
-	registered bool
-	sent       []source.CoordinatorEvent
-	readers    map[joblog.AttemptID]int // how many of sent each has got
 }

@@ -73,7 +73,7 @@ func (j *journal) open() (joblog.Store, error) {
 		Job: j.m.cfg.Job, Epoch: uint64(j.m.cfg.Epoch), BufferSize: int(options.JobEventBufferSize.Get(v)),
 		FlushInterval: options.JobEventFlushInterval.Get(v), Policy: joblog.SyncPolicy(options.JobEventSyncPolicy.Get(v)),
 		Durable: func(n uint64) {
-			j.m.post(func() {
+			j.m.loop.post(func() {
 				j.m.acknowledge(n)
 				j.m.step(batch.LogDurable{Number: n})
 			})
@@ -129,7 +129,7 @@ func (j *journal) beside(disk func() error, then func(error)) {
 	j.busy = true
 	j.m.work.Go(func() {
 		err := disk()
-		j.m.post(func() {
+		j.m.loop.post(func() {
 			j.busy = false
 			then(err)
 			for len(j.after) > 0 && !j.busy {
@@ -171,7 +171,7 @@ func (m *Batch) acknowledge(durable uint64) {
 	}
 	m.unrecorded = m.unrecorded[n:]
 	for w, ids := range by {
-		m.send(w, control.Recorded{Epoch: m.cfg.Epoch, Attempts: ids})
+		m.workers.send(w, control.Recorded{Epoch: m.cfg.Epoch, Attempts: ids})
 	}
 }
 
@@ -282,7 +282,7 @@ func (j *journal) close(clear bool, then func(error)) {
 	j.m.shared.Unlock()
 	j.store = nil
 	select {
-	case <-j.m.loopDone:
+	case <-j.m.loop.done:
 		then(store.Close(clear))
 	default:
 		j.beside(func() error { return store.Close(clear) }, then)

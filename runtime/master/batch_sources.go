@@ -9,6 +9,24 @@ import (
 	"benchrun/runtime/source"
 )
 
+// batchSource is the coordinator of one source vertex. It knows a subtask by a
+// life, not by an attempt: several attempts of a subtask may run at a time, and
+// all of them get the same splits in the same order.
+type batchSource struct {
+	vertex string
+	kind   source.EnumeratorKind
+	ids    []string
+	c      *source.Coordinator
+	tasks  []sourceTask
+}
+
+type sourceTask struct {
+	life       int
+	registered bool
+	sent       []source.CoordinatorEvent
+	readers    map[joblog.AttemptID]int // how many of sent each has got
+}
+
 func (m *Batch) newSources() error {
 	g := m.cfg.Graph
 	for i := range g.Vertices {
@@ -128,7 +146,7 @@ func (m *Batch) readerEvent(x control.FromAttempt) {
 }
 
 func (m *Batch) sourceStep(s *batchSource, e source.Event) {
-	m.enqueue(func() {
+	m.loop.enqueue(func() {
 		for _, x := range s.c.Step(e) {
 			m.sourced(s, x)
 		}
@@ -167,7 +185,7 @@ func (m *Batch) feedReaders(s *batchSource, subtask int) {
 			continue
 		}
 		for _, e := range t.sent[n:] {
-			m.send(w, control.ToAttempt{Epoch: m.cfg.Epoch, Attempt: id, Payload: source.EncodeCoordinatorEvent(e), Splits: e.IDs})
+			m.workers.send(w, control.ToAttempt{Epoch: m.cfg.Epoch, Attempt: id, Payload: source.EncodeCoordinatorEvent(e), Splits: e.IDs})
 		}
 		t.readers[id] = len(t.sent)
 	}

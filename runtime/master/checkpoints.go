@@ -45,16 +45,16 @@ func (m *Master) checkpointed(x checkpoint.Effect) {
 		}
 		m.background(func() {
 			err := m.cfg.Checkpoints.DeleteAll(x.Folder)
-			m.post(func() { m.checkpoint(checkpoint.Discarded{ID: x.ID, Err: err}) })
+			m.loop.post(func() { m.checkpoint(checkpoint.Discarded{ID: x.ID, Err: err}) })
 		})
 	case checkpoint.DiscardState:
 		m.discardState(x)
 	case checkpoint.FailJob:
 		m.failJob(x)
 	case checkpoint.SetTimer:
-		m.setTimer(1, x.At)
+		m.at(m.checkpointAt, x.At)
 	case checkpoint.StopTimer:
-		m.timers[1].Stop()
+		m.checkpointAt.Stop()
 	case checkpoint.Reply:
 		path := ""
 		if x.Err == nil {
@@ -155,13 +155,13 @@ func (m *Master) triggerTasks(x checkpoint.TriggerTasks) {
 	if x.Options.Kind == checkpoint.AlignedWithTimeout {
 		ev.Options.Timeout = x.Options.AlignedTimeout
 	}
-	m.eachWorker(ids(x.Tasks), func(w *workerConn, ids []task.ID) {
+	m.eachWorker(ids(x.Tasks), func(w *worker, ids []task.ID) {
 		w.conn.Send(control.Trigger{Epoch: m.cfg.Epoch, Event: ev, Tasks: ids})
 	})
 }
 
 func (m *Master) notify(id int64, completed bool, tasks []checkpoint.Task) {
-	m.eachWorker(ids(tasks), func(w *workerConn, ids []task.ID) {
+	m.eachWorker(ids(tasks), func(w *worker, ids []task.ID) {
 		w.conn.Send(control.Notify{Epoch: m.cfg.Epoch, Checkpoint: id, Completed: completed, Tasks: ids})
 	})
 }
@@ -181,7 +181,7 @@ func (m *Master) finalize(x checkpoint.Finalize) {
 		if err == nil {
 			err = snapshot.Write(m.cfg.Checkpoints, x.Folder, meta)
 		}
-		m.post(func() {
+		m.loop.post(func() {
 			if err != nil {
 				m.checkpoint(checkpoint.FinalizeFailed{ID: x.ID, Err: err, UnknownOutcome: snapshot.IsUnknownOutcome(err)})
 				return

@@ -15,7 +15,7 @@ func (m *Master) scheduled(x scheduling.Effect) {
 	switch x := x.(type) {
 	case scheduling.StateChanged:
 	case scheduling.JobStatus:
-		m.jobEvent(x.Status.String(), x.Err)
+		jobEvent(m.cfg.Timeline, x.Status.String(), x.Err)
 	case scheduling.Prepare:
 		m.prepare(x)
 	case scheduling.Deploy:
@@ -25,7 +25,7 @@ func (m *Master) scheduled(x scheduling.Effect) {
 		for i, t := range x.Tasks {
 			ids[i] = task.ID(t)
 		}
-		m.eachWorker(ids, func(w *workerConn, ids []task.ID) {
+		m.eachWorker(ids, func(w *worker, ids []task.ID) {
 			w.conn.Send(control.Cancel{Epoch: m.cfg.Epoch, Tasks: ids})
 		})
 	case scheduling.StartCheckpointing:
@@ -38,9 +38,9 @@ func (m *Master) scheduled(x scheduling.Effect) {
 	case scheduling.Reply:
 		m.reply(x.Token, x.Path, x.Err)
 	case scheduling.SetTimer:
-		m.setTimer(0, x.At)
+		m.at(m.scheduleAt, x.At)
 	case scheduling.StopTimer:
-		m.timers[0].Stop()
+		m.scheduleAt.Stop()
 	case scheduling.Terminal:
 		m.terminal(x)
 	default:
@@ -81,8 +81,8 @@ func (m *Master) deploy(x scheduling.Deploy) {
 	if p.meta != nil {
 		d.RestoreURL, d.RestoreFolder = p.store.URL(), p.folder
 	}
-	byWorker := map[*workerConn][]control.TaskSpec{}
-	var order []*workerConn
+	byWorker := map[*worker][]control.TaskSpec{}
+	var order []*worker
 	d.Placement = make([][]int, len(p.graph.Vertices))
 	for i := range p.graph.Vertices {
 		v := &p.graph.Vertices[i]
@@ -96,7 +96,7 @@ func (m *Master) deploy(x scheduling.Deploy) {
 		m.forgetVertex(v.ID)
 		live := make([]*execution, v.Parallelism)
 		for s := range v.Parallelism {
-			w := m.workers[x.Slots[s]]
+			w := m.workers.joined[x.Slots[s]]
 			e := &execution{id: task.ID{Vertex: v.ID, Subtask: s, Attempt: x.Attempts[v.ID]}, worker: w, state: task.Deploying}
 			m.tasks[e.id] = e
 			live[s] = e
@@ -144,19 +144,20 @@ func (m *Master) terminal(x scheduling.Terminal) {
 		status = checkpoint.Suspended
 	}
 	m.checkpoint(checkpoint.Shutdown{Status: status})
-	m.enqueue(func() { // after what the coordinator still wants
-		m.outcome.Lock()
-		switch {
-		case x.Err != nil:
-			m.outcome.err = x.Err
-		case x.Status == scheduling.StatusFailed:
-			m.outcome.err = errors.New("the job has failed")
-		case x.Status == scheduling.StatusCanceled:
-			m.outcome.err = ErrCanceled
-		}
-		m.outcome.Unlock()
-		close(m.done)
+	m.loop.enqueue(func() { // after what the coordinator still wants
+		m.end(jobError(x.Status, x.Err))
 	})
+}
+
+// jobError is the outcome of a job that ended with a status; reason may be nil.
+func jobError(status scheduling.Status, reason error) error {
+	switch {
+	case status == scheduling.StatusCanceled:
+		return ErrCanceled
+	case status == scheduling.StatusFailed && reason == nil:
+		return errors.New("the job has failed")
+	}
+	return reason
 }
 
 // ErrCanceled is the outcome of a job that was cancelled on request.

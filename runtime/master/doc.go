@@ -1,16 +1,37 @@
 // Package master carries out what packages checkpoint and scheduling decide.
 //
-// A Master is one event loop. Messages of workers, answers of background work,
+// A master is one event loop. Messages of workers, answers of background work,
 // timers and requests are events; the loop hands each to the state machine
 // that it concerns and carries out the effects that come back. Nothing in the
 // loop blocks: what touches storage runs in a goroutine of its own and comes
 // back as an event.
 //
 // The loop owns all state of the package. Public methods post an event and, if
-// they have an answer, wait for it outside of the loop.
+// they have an answer, wait for it outside of the loop. Two masters are built of
+// the same parts:
 //
+//	loop.go      events in the order in which they come; steps that do not nest
+//	registry.go  connections of workers, indices, heartbeats, loss
+//	outcome.go   what everybody may ask at any time: how the job ended, options in use
+//
+// The mailbox of a loop is bounded by who posts: a worker by mailLimit messages,
+// above which its connection is not read; background work by one answer each;
+// timers and the watch over heartbeats by one event each; the job log by one event
+// a flush; requests by callers that wait. What follows from an event (enqueue) is
+// carried out before the next one is taken.
+//
+// When a master closes, its loop ends first; then all connections are closed, also
+// of those that have not said hello, and background work is waited for.
+//
+// # Streaming jobs
+//
+// Master runs a streaming job:
+//
+//	master.go       life; the way of events to the state machines
+//	config.go       the job as the state machines know it
+//	requests.go     what others may ask for
 //	takeover.go     starting a job, also one that another master has run before
-//	workers.go      connections, heartbeats, loss
+//	workers.go      messages of workers, states of tasks
 //	deploy.go       effects of the scheduler
 //	restore.go      choosing, checking and assigning the checkpoint to restore
 //	checkpoints.go  effects of the checkpoint coordinator
@@ -19,15 +40,17 @@
 //
 // # Batch jobs
 //
-// Batch is the event loop around scheduling/batch and joblog, in the same style:
+// Batch runs a batch job: it is the loop around scheduling/batch and joblog.
 //
-//	batch.go          life, requests, counters that others may ask for
-//	batch_config.go   the job as the scheduler knows it
-//	batch_effects.go  effects of the scheduler; commits; the end of the job
-//	batch_journal.go  the job's log; what touches the disk is done beside the loop
-//	batch_sources.go  split enumerators: several attempts of a subtask get the same
-//	                  splits in the same order
-//	batch_workers.go  connections, inventories, states of attempts
+//	batch.go           life
+//	batch_config.go    the job as the scheduler knows it
+//	batch_requests.go  what others may ask for, and counters
+//	batch_effects.go   effects of the scheduler
+//	batch_end.go       commits; the end of the job
+//	batch_journal.go   the job's log; what touches the disk is done beside the loop
+//	batch_sources.go   split enumerators: several attempts of a subtask get the same
+//	                   splits in the same order
+//	batch_workers.go   messages of workers, inventories, states of attempts
 //
 // An event is in the log before it counts: the scheduler's Log effects come
 // before those that follow from them, and what cannot be undone (commits, the

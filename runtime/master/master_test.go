@@ -123,7 +123,7 @@ func TestBusyMasterLosesNobody(t *testing.T) {
 		}()
 		time.Sleep(20 * time.Millisecond)
 		for range 5 {
-			m.post(func() { time.Sleep(333 * time.Millisecond) })
+			m.loop.post(func() { time.Sleep(333 * time.Millisecond) })
 			time.Sleep(400 * time.Millisecond)
 		}
 		if l := lost(log); len(l) > 0 {
@@ -243,7 +243,7 @@ func TestCheckpointOfADeposedMasterIsNotCompleted(t *testing.T) {
 		for i, want := range []bool{true, false} {
 			id := int64(i + 1)
 			deposed = !want
-			m.post(func() { m.finalize(checkpoint.Finalize{ID: id, Folder: snapshot.Folder(id)}) })
+			m.loop.post(func() { m.finalize(checkpoint.Finalize{ID: id, Folder: snapshot.Folder(id)}) })
 			synctest.Wait()
 			if _, err := snapshot.Load(s, snapshot.Folder(id)); (err == nil) != want {
 				t.Errorf("checkpoint %d of a master that leads (%t): %v", id, want, err)

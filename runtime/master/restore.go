@@ -98,7 +98,7 @@ func (m *Master) restoreFrom(x checkpoint.RestoreFrom) {
 			case <-m.ctx.Done():
 			}
 		}
-		m.post(func() {
+		m.loop.post(func() {
 			switch {
 			case err == nil:
 				m.ready(p, r)

@@ -56,21 +56,18 @@ func (r *results) of(id task.ID) (found []control.Report) {
 	return found
 }
 
-// Reports are what the operators of a finished job reported.
+// Reports are what the operators of a finished job reported; nil if nobody can
+// tell any more.
 func (m *Master) Reports(ctx context.Context) []control.Report {
-	got := make(chan []control.Report, 1)
-	m.post(func() {
-		all := append([]control.Report(nil), m.results.settled...)
+	var all []control.Report
+	if m.loop.ask(ctx, func() error {
+		all = slices.Clone(m.results.settled)
 		for _, x := range m.results.reports {
 			all = append(all, x...)
 		}
-		got <- all
-	})
-	select {
-	case all := <-got:
-		return all
-	case <-ctx.Done():
-	case <-m.loopDone:
+		return nil
+	}) != nil {
+		return nil
 	}
-	return nil
+	return all
 }

@@ -78,7 +78,7 @@ func (m *Master) source(vertex string, e source.Event) {
 	if c == nil {
 		return
 	}
-	m.enqueue(func() {
+	m.loop.enqueue(func() {
 		for _, x := range c.Step(e) {
 			m.sourced(vertex, x)
 		}

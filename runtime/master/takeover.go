@@ -68,13 +68,12 @@ type Start struct {
 // waiting is a job that waits for its workers.
 type waiting struct {
 	workers int
-	joined  []*workerConn
-	timer   *time.Timer
+	joined  []*worker
 }
 
 // Begin starts the job.
 func (m *Master) Begin(s Start) {
-	m.post(func() {
+	m.loop.post(func() {
 		if m.started = s.Started; m.started == 0 {
 			m.started = m.now()
 		}
@@ -85,10 +84,8 @@ func (m *Master) Begin(s Start) {
 			m.beginFrom(s.Origin)
 		}
 		m.waiting = &waiting{workers: s.Workers}
-		for _, w := range m.workers {
-			m.waiting.joined = append(m.waiting.joined, w)
-		}
-		m.waiting.timer = time.AfterFunc(s.Limit, func() { m.post(m.workersComplete) })
+		m.waiting.joined = m.workers.inOrder()
+		m.submitLimit.Reset(s.Limit)
 		if len(m.waiting.joined) >= s.Workers {
 			m.workersComplete()
 		}
@@ -118,8 +115,8 @@ func (m *Master) workersComplete() {
 		return
 	}
 	m.waiting = nil
-	x.timer.Stop()
-	slices.SortFunc(x.joined, func(a, b *workerConn) int { return a.index - b.index })
+	m.submitLimit.Stop()
+	slices.SortFunc(x.joined, func(a, b *worker) int { return a.index - b.index })
 	for _, w := range x.joined {
 		if !w.lost {
 			m.schedule(scheduling.WorkerAdded{ID: w.id, Slots: w.slots})

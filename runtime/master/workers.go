@@ -1,68 +1,16 @@
 package master
 
 import (
-	"errors"
-	"fmt"
-	"net"
-	"sync/atomic"
-	"time"
-
 	"benchrun/runtime/checkpoint"
 	"benchrun/runtime/control"
-	"benchrun/runtime/options"
 	"benchrun/runtime/scheduling"
 	"benchrun/runtime/snapshot"
 	"benchrun/runtime/task"
 	"benchrun/runtime/timeline"
 )
 
-// workerConn is a worker as the master knows it.
-type workerConn struct {
-	id    scheduling.Worker
-	index int
-	conn  *control.Conn
-	addr  string
-	slots int
-	heard atomic.Int64 // when the last message came, on the cluster's clock
-	lost  bool
-}
-
-func (m *Master) accept() {
-	for {
-		c, err := m.listener.Accept()
-		if err != nil {
-			return
-		}
-		m.welcome(c)
-	}
-}
-
-// welcome starts the connection of a worker that has yet to say hello.
-func (m *Master) welcome(c net.Conn) {
-	w := &workerConn{}
-	ready := make(chan struct{})
-	conn := control.NewConn(c, func() {}, func(msg any) {
-		// Stamped here and not in the loop: a master that is behind with its work
-		// must not take its workers for silent.
-		w.heard.Store(int64(m.now()))
-		<-ready
-		m.post(func() { m.message(w, msg) })
-	}, func(err error) {
-		<-ready
-		m.post(func() { m.workerLost(w, err) })
-	})
-	w.conn = conn
-	close(ready)
-}
-
-func (m *Master) message(w *workerConn, msg any) {
-	if h, ok := msg.(control.Hello); ok {
-		m.join(w, h)
-		return
-	}
-	if w.lost || w.id == "" {
-		return // what a lost worker still says does not count
-	}
+// workerMessage implements members.
+func (m *Master) workerMessage(_ *worker, msg any) {
 	switch x := msg.(type) {
 	case control.Heartbeat:
 	case control.InUse:
@@ -95,30 +43,10 @@ func (m *Master) message(w *workerConn, msg any) {
 	}
 }
 
-func textError(s string) error {
-	if s == "" {
-		return nil
-	}
-	return errors.New(s)
-}
-
-func (m *Master) join(w *workerConn, h control.Hello) {
-	if w.id != "" {
-		return // once is enough
-	}
-	// An index is used once, because results and addresses go by it.
-	w.index = h.Index
-	if m.joined[w.index] || w.index < 0 {
-		for w.index = 0; m.joined[w.index]; w.index++ {
-		}
-	}
-	m.joined[w.index] = true
-	w.id = scheduling.Worker(fmt.Sprintf("worker-%d", w.index))
-	w.addr, w.slots = h.DataAddr, h.Slots
-	m.workers[w.id] = w
-	w.conn.Send(control.Welcome{Epoch: m.cfg.Epoch, Worker: w.index})
+// workerJoined implements members.
+func (m *Master) workerJoined(w *worker) {
 	if m.waiting == nil {
-		m.schedule(scheduling.WorkerAdded{ID: w.id, Slots: h.Slots})
+		m.schedule(scheduling.WorkerAdded{ID: w.id, Slots: w.slots})
 		return
 	}
 	m.waiting.joined = append(m.waiting.joined, w)
@@ -127,17 +55,8 @@ func (m *Master) join(w *workerConn, h control.Hello) {
 	}
 }
 
-// workerLost handles the end of a connection, or silence.
-func (m *Master) workerLost(w *workerConn, err error) {
-	if w.lost || w.id == "" {
-		return
-	}
-	w.lost = true
-	delete(m.workers, w.id)
-	e := timeline.Of(timeline.WorkerLost)
-	e.Detail, e.Reason = string(w.id), err.Error()
-	m.cfg.Timeline.Add(e)
-	m.background(func() { w.conn.Close(true) }) // a worker that comes back finds the door shut
+// workerLost implements members.
+func (m *Master) workerLost(w *worker, err error) {
 	for _, x := range m.tasks {
 		if x.worker == w && !x.state.Terminal() {
 			x.state = task.Failed
@@ -145,28 +64,7 @@ func (m *Master) workerLost(w *workerConn, err error) {
 			m.checkpoint(checkpoint.TaskFailed{Task: checkpoint.Task(x.id)})
 		}
 	}
-	m.schedule(scheduling.WorkerLost{ID: w.id, Err: fmt.Errorf("%s was lost: %w", w.id, err)})
-}
-
-// watchHeartbeats loses workers that have been silent for too long.
-func (m *Master) watchHeartbeats() {
-	limit := options.HeartbeatTimeout.Get(m.cfg.Values)
-	t := time.NewTicker(max(limit/10, time.Millisecond))
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			m.post(func() {
-				for _, w := range m.workers {
-					if silent := m.now() - time.Duration(w.heard.Load()); silent > limit {
-						m.workerLost(w, fmt.Errorf("no heartbeat for %v (%s is %v)", silent.Round(time.Millisecond), options.HeartbeatTimeout.Key(), limit))
-					}
-				}
-			})
-		case <-m.ctx.Done():
-			return
-		}
-	}
+	m.schedule(scheduling.WorkerLost{ID: w.id, Err: err})
 }
 
 // taskState follows the life of an attempt.
@@ -196,9 +94,9 @@ func (m *Master) taskState(x control.TaskState) {
 }
 
 // eachWorker groups tasks by worker; all that are not over with nil.
-func (m *Master) eachWorker(ids []task.ID, fn func(w *workerConn, ids []task.ID)) {
-	by := map[*workerConn][]task.ID{}
-	var order []*workerConn
+func (m *Master) eachWorker(ids []task.ID, fn func(w *worker, ids []task.ID)) {
+	by := map[*worker][]task.ID{}
+	var order []*worker
 	add := func(e *execution) {
 		if e == nil || e.worker == nil || e.worker.lost {
 			return
