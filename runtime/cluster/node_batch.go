@@ -108,10 +108,7 @@ func (n *node) runBatchWorker(sub *submission, values options.Values) error {
 	cfg.Name, cfg.Index, cfg.Dir, cfg.OutputDir, cfg.Slots = n.Name, n.Index, n.Dir, sub.OutputDir, sub.Slots
 	cfg.Memory, cfg.Segment, cfg.Network = sub.NetworkMemory, sub.BufferSize, sub.Network
 	cfg.Timeline, cfg.Origin, cfg.Transport = n.log, n.log.Origin(), n.network
-	cfg.Leader = func(ctx context.Context, after int64) (string, int64, error) {
-		l, err := awaitLeader(ctx, n.State, after)
-		return l.Addr, l.Epoch, err
-	}
+	cfg.Leader = n.leader
 	cfg.Newer = func(epoch int64) bool {
 		l, ok, err := findLeader(n.State)
 		return err == nil && ok && l.Epoch > epoch

@@ -46,28 +46,16 @@ func (n *node) runWorker() error {
 		Checkpoints: n.store, Dir: n.Dir, OutputDir: sub.OutputDir, Timeline: n.log, Origin: n.log.Origin(), Transport: n.network,
 		Heartbeat: options.HeartbeatInterval.Get(values), Tick: tick(values), PerFile: options.MaxSubtasksPerChannelStateFile.Get(values),
 	}
-	var refusals worker.Refusals
-	for {
-		l, err := awaitLeader(n.ctx, n.State, cfg.MinEpoch)
-		if n.ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		cfg.Master = l.Addr
-		served, err := x.serve(cfg, l.Epoch)
-		switch {
-		case n.ctx.Err() != nil:
-			return nil
-		case refusals.Final(l.Epoch, err):
-			return err
-		case served:
-			cfg.MinEpoch = l.Epoch // this one has let us go: only another can take us
-		case !pause(n.ctx, 10*leaderPoll): // it may be dying: perhaps another one leads soon
-			return nil
-		}
-	}
+	return worker.Follow(n.ctx, n.leader, false, func(addr string, epoch int64) (bool, error) {
+		cfg.Master = addr
+		return x.serve(cfg, epoch)
+	})
+}
+
+// leader is a worker.Leader.
+func (n *node) leader(ctx context.Context, after int64) (addr string, epoch int64, err error) {
+	l, err := awaitLeader(ctx, n.State, after)
+	return l.Addr, l.Epoch, err
 }
 
 // serve works for a master as long as it leads and wants us; served is false if

@@ -68,124 +68,56 @@ func (j *batchJob) name(id shuffle.PartitionID) batch.PartitionID {
 	}}
 }
 
-// service is what a worker does for one master. Its messages are carried out in
-// order by the goroutine that reads them.
-type service struct {
-	w       *Batch
-	conn    *control.Conn
-	epoch   int64 // as the leader was found
-	welcome chan struct{}
-	lost    chan struct{}
-	over    bool // the job is; read after lost
-}
-
-func (s *service) receive(m any) {
+// carryOut implements kind.
+func (w *Batch) carryOut(s *service, m control.Command) {
 	switch m := m.(type) {
-	case control.Welcome:
-		s.welcomed(m)
 	case control.BatchJob:
-		if s.w.current(m.Epoch) {
-			s.job(m)
-		}
+		w.begin(s, m)
 	case control.Peers:
-		if s.w.current(m.Epoch) {
-			s.w.mu.Lock()
-			s.w.mu.addrs = m.Addrs
-			s.w.mu.Unlock()
-		}
+		w.mu.Lock()
+		w.mu.addrs = m.Addrs
+		w.mu.Unlock()
 	case control.AskInventory:
-		if s.w.current(m.Epoch) {
-			s.inventory(m.Epoch)
-		}
+		w.inventory(s, m.Epoch)
 	case control.Settle:
-		if s.w.current(m.Epoch) {
-			s.w.settle(m)
-		}
+		w.settle(m)
 	case control.DeployAttempt:
-		if s.w.current(m.Epoch) {
-			s.w.deploy(m)
-		}
+		w.deploy(m)
 	case control.CancelAttempt:
-		if s.w.current(m.Epoch) {
-			s.cancel(m)
-		}
+		w.cancelAttempt(m)
 	case control.ReleasePartitions:
-		if s.w.current(m.Epoch) {
-			s.w.release(m.Partitions)
-		}
+		w.release(m.Partitions)
 	case control.Recorded:
-		if s.w.current(m.Epoch) {
-			s.w.mu.Lock()
-			for _, id := range m.Attempts {
-				delete(s.w.mu.done, id)
-			}
-			s.w.mu.Unlock()
+		w.mu.Lock()
+		for _, id := range m.Attempts {
+			delete(w.mu.done, id)
 		}
+		w.mu.Unlock()
 	case control.DropData:
-		if s.w.current(m.Epoch) {
-			s.w.dropData(m.Partition)
-		}
+		w.dropData(m.Partition)
 	case control.ToAttempt:
-		if s.w.current(m.Epoch) {
-			s.toAttempt(m)
-		}
+		w.toAttempt(m)
 	case control.JobOver:
-		if s.w.current(m.Epoch) {
-			s.jobOver(m.Epoch)
-		}
+		w.jobOver(s, m.Epoch)
 	}
 }
 
-// current fences off commands of an older master.
-func (w *Batch) current(epoch int64) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if epoch < w.mu.epoch {
-		return false
-	}
-	w.mu.epoch = epoch
-	return true
-}
-
-func (s *service) welcomed(m control.Welcome) {
-	select {
-	case <-s.welcome:
-		return
-	default:
-	}
-	if !s.w.current(m.Epoch) || m.Epoch < s.epoch {
-		return // join gives it up
-	}
-	w := s.w
-	w.mu.Lock()
-	w.mu.name = batch.Worker(fmt.Sprintf("worker-%d", m.Worker))
-	w.mu.conn = s.conn
-	if w.mu.patience != nil {
-		w.mu.patience.Stop()
-		w.mu.patience = nil
-	}
-	w.mu.Unlock()
-	close(s.welcome)
-}
-
-func (s *service) job(m control.BatchJob) {
+func (w *Batch) begin(s *service, m control.BatchJob) {
 	j, err := newBatchJob(m)
 	if err != nil {
-		s.w.because(err)
-		go s.w.end(true)
+		w.fail(err)
 		return
 	}
 	s.conn.Send(control.InUse{Options: j.values.Map()})
-	s.w.mu.Lock()
-	s.w.mu.job = j
-	s.w.mu.Unlock()
+	w.mu.Lock()
+	w.mu.job = j
+	w.mu.Unlock()
 }
 
 // inventory tells everything that the worker has of the job: finished partitions,
 // running attempts, and those that have finished without anybody knowing. What
 // happens to an attempt afterwards is told after it.
-func (s *service) inventory(epoch int64) {
-	w := s.w
+func (w *Batch) inventory(s *service, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	inv := control.Inventory{Epoch: epoch}
@@ -284,13 +216,13 @@ func (w *Batch) dropData(id batch.PartitionID) {
 	}
 }
 
-func (s *service) cancel(m control.CancelAttempt) {
-	s.w.mu.Lock()
-	a := s.w.mu.attempts[m.Attempt]
+func (w *Batch) cancelAttempt(m control.CancelAttempt) {
+	w.mu.Lock()
+	a := w.mu.attempts[m.Attempt]
 	if m.Failure == "" {
-		delete(s.w.mu.done, m.Attempt) // it was too fast, and does not count
+		delete(w.mu.done, m.Attempt) // it was too fast, and does not count
 	}
-	s.w.mu.Unlock()
+	w.mu.Unlock()
 	switch {
 	case a == nil:
 	case m.Failure != "":
@@ -300,19 +232,18 @@ func (s *service) cancel(m control.CancelAttempt) {
 	}
 }
 
-func (s *service) toAttempt(m control.ToAttempt) {
-	s.w.mu.Lock()
-	a := s.w.mu.attempts[m.Attempt]
-	s.w.mu.Unlock()
+func (w *Batch) toAttempt(m control.ToAttempt) {
+	w.mu.Lock()
+	a := w.mu.attempts[m.Attempt]
+	w.mu.Unlock()
 	if a != nil {
 		a.coordinatorEvent(m)
 	}
 }
 
-func (s *service) jobOver(epoch int64) {
-	s.over = true
-	w := s.w
-	w.cancelAll()
+func (w *Batch) jobOver(s *service, epoch int64) {
+	s.done = true
+	w.stopTasks()
 	w.mu.Lock()
 	j := w.mu.job
 	w.mu.Unlock()

@@ -14,99 +14,45 @@ import (
 	"benchrun/runtime/timeline"
 )
 
-// receive carries out one message of the master.
-func (w *Worker) receive(m any) {
+// carryOut implements kind.
+func (w *Worker) carryOut(_ *service, m control.Command) {
 	switch m := m.(type) {
-	case control.Welcome:
-		w.welcome(m)
 	case control.Deploy:
-		if w.current(m.Epoch) {
-			w.deploy(&m)
-		}
+		w.deploy(&m)
 	case control.Cancel:
-		if w.current(m.Epoch) {
-			w.each(m.Tasks, (*task.Task).Cancel)
-		}
+		w.each(m.Tasks, (*task.Task).Cancel)
 	case control.Trigger:
-		if w.current(m.Epoch) {
-			for _, id := range m.Tasks {
-				if t := w.task(id); t != nil {
-					t.TriggerCheckpoint(m.Event)
-				} else {
-					w.Decline(id, m.Event.Checkpoint, "CHECKPOINT_DECLINED_TASK_CLOSING", nil)
-				}
+		for _, id := range m.Tasks {
+			if t := w.task(id); t != nil {
+				t.TriggerCheckpoint(m.Event)
+			} else {
+				w.Decline(id, m.Event.Checkpoint, "CHECKPOINT_DECLINED_TASK_CLOSING", nil)
 			}
 		}
 	case control.Notify:
-		if w.current(m.Epoch) {
-			w.each(m.Tasks, func(t *task.Task) {
-				if m.Completed {
-					t.CheckpointCompleted(m.Checkpoint)
-				} else {
-					t.CheckpointAborted(m.Checkpoint)
-				}
-			})
-		}
+		w.each(m.Tasks, func(t *task.Task) {
+			if m.Completed {
+				t.CheckpointCompleted(m.Checkpoint)
+			} else {
+				t.CheckpointAborted(m.Checkpoint)
+			}
+		})
 	case control.ToReader:
-		if w.current(m.Epoch) {
-			err := errors.New("no such task")
-			if t := w.task(m.Task); t != nil {
-				err = t.OperatorEvent(m.Payload)
-			}
-			w.conn.Send(control.ReaderGot{Seq: m.Seq, Error: message(err)})
+		err := errors.New("no such task")
+		if t := w.task(m.Task); t != nil {
+			err = t.OperatorEvent(m.Payload)
 		}
+		w.master.conn.Send(control.ReaderGot{Seq: m.Seq, Error: message(err)})
 	case control.StopSources:
-		if w.current(m.Epoch) {
-			w.uncharged.Store(true)
-			w.each(m.Tasks, (*task.Task).StopSource)
-		}
+		w.uncharged.Store(true)
+		w.each(m.Tasks, (*task.Task).StopSource)
 	case control.FailTask:
-		if w.current(m.Epoch) {
-			if t := w.task(m.Task); t != nil {
-				t.Fail(errors.New(m.Reason))
-			}
+		if t := w.task(m.Task); t != nil {
+			t.Fail(errors.New(m.Reason))
 		}
 	case control.Forget:
-		if w.current(m.Epoch) {
-			w.forget(m.Execution)
-		}
+		w.forget(m.Execution)
 	}
-}
-
-// welcome takes the master's answer, the first one.
-func (w *Worker) welcome(m control.Welcome) {
-	select {
-	case <-w.ready:
-		return
-	default:
-	}
-	if m.Epoch < w.cfg.MinEpoch {
-		w.because(fmt.Errorf("%w: it is of epoch %d, and %d has been seen", ErrStaleMaster, m.Epoch, w.cfg.MinEpoch))
-		go w.end(true)
-		return
-	}
-	w.mu.Lock()
-	w.mu.epoch, w.mu.index = m.Epoch, m.Worker
-	w.mu.Unlock()
-	close(w.ready)
-}
-
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// current fences off commands of an older master.
-func (w *Worker) current(epoch int64) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if epoch < w.mu.epoch {
-		return false
-	}
-	w.mu.epoch = epoch
-	return true
 }
 
 func (w *Worker) task(id task.ID) *task.Task {
@@ -238,7 +184,7 @@ func (w *Worker) restore(m *control.Deploy, values options.Values) (*task.Restor
 
 func (w *Worker) send(m any) {
 	if !w.killed.Load() {
-		w.conn.Send(m)
+		w.master.conn.Send(m)
 	}
 }
 
@@ -260,7 +206,7 @@ func (w *Worker) State(id task.ID, s task.State, err error) {
 	e := timeline.Task(timeline.TaskState, id.Vertex, id.Subtask, id.Attempt)
 	e.State, e.Reason = string(s), message(err)
 	w.cfg.Timeline.Add(e)
-	w.conn.Send(control.TaskState{Task: id, State: s, Error: message(err), Corrupt: isCorrupt(err)})
+	w.master.conn.Send(control.TaskState{Task: id, State: s, Error: message(err), Corrupt: isCorrupt(err)})
 }
 
 // isCorrupt tells whether a task failed because of the bytes of a checkpoint.
@@ -277,7 +223,7 @@ func (w *Worker) Acknowledge(id task.ID, checkpoint int64, s *snapshot.SubtaskSt
 	e := timeline.Task(timeline.CheckpointAcknowledged, id.Vertex, id.Subtask, id.Attempt)
 	e.Checkpoint, e.Bytes = checkpoint, s.InFlightBytes
 	w.cfg.Timeline.Add(e)
-	w.conn.Send(control.Acknowledge{Task: id, Checkpoint: checkpoint, State: snapshot.EncodeSubtask(s)})
+	w.master.conn.Send(control.Acknowledge{Task: id, Checkpoint: checkpoint, State: snapshot.EncodeSubtask(s)})
 }
 
 // Passed implements task.Listener.
@@ -293,7 +239,7 @@ func (w *Worker) Decline(id task.ID, checkpoint int64, reason string, err error)
 	e := timeline.Task(timeline.CheckpointDeclined, id.Vertex, id.Subtask, id.Attempt)
 	e.Checkpoint, e.Reason, e.Detail = checkpoint, reason, message(err)
 	w.cfg.Timeline.Add(e)
-	w.conn.Send(control.Decline{Task: id, Checkpoint: checkpoint, Reason: reason, Error: message(err)})
+	w.master.conn.Send(control.Decline{Task: id, Checkpoint: checkpoint, Reason: reason, Error: message(err)})
 }
 
 // Ended implements task.Listener.

@@ -1,27 +1,35 @@
 // Package worker runs tasks in slots: it deploys them, connects them with those
 // of other workers, and tells the master what they do.
 //
-// A Worker owns its network memory, its data server, one data connection to
-// each other worker, the writer of in-flight data, and its tasks. All commands
-// come over its control connection and are carried out in order by the
-// goroutine that reads it; none of them waits for a task, except that a deploy
-// creates the result partitions of all its tasks before the first one starts.
+// # What every worker has
+//
+// There are two kinds, Worker for streaming jobs and Batch for batch jobs. Both
+// are a host: network memory, a data server, a data connection to each other
+// worker (peers), the loop that wakes tasks, and one order in which all of it ends.
+// Both serve a master over a service: hello, welcome, heartbeats, and commands,
+// which are carried out in order by the goroutine that reads them; those of an older
+// leadership than the newest seen are dropped (fence). Follow joins one master after
+// the other. What a kind does by itself is the interface kind.
+//
+// A Worker also owns the writer of in-flight data. No command waits for a task,
+// except that a deploy creates the result partitions of all its tasks before the
+// first one starts.
 //
 // # How a worker dies
 //
-// Kill is what a process death looks like from outside: sockets are reset,
-// nothing queued is sent, tasks stop without a word, memory is dropped. A
-// worker that loses its master ends the same way, because it cannot know
-// whether its tasks have been started elsewhere. In a process of its own
-// another Worker then joins the next master; Config.MinEpoch keeps it from
-// joining one whose time is over.
+// Kill is what a process death looks like from outside: sockets are reset before
+// anything else happens, nothing queued is sent, tasks stop without a word, memory
+// is dropped. Stop ends tasks first and sockets then. From the beginning of either no
+// task counts as running. A Worker that loses its master ends as if it were killed,
+// because it cannot know whether its tasks have been started elsewhere. In a process
+// of its own another Worker then joins the next master; Config.MinEpoch keeps it
+// from joining one whose time is over.
 //
 // # Workers of batch jobs
 //
 // A Batch outlives masters. It owns a shuffle.Store on its folder, whose finished
-// partitions outlive the worker itself, and serves one master after the other
-// (service): one connection, messages in order. What an attempt is and tells is
-// in batch_attempt.go.
+// partitions outlive the worker itself, and serves one master after the other.
+// What an attempt is and tells is in batch_attempt.go.
 //
 //	master lost    with recovery partitions stay; in hardened mode tasks go on, and
 //	               one that ends keeps its result (Batch.mu.done). After the
@@ -43,5 +51,5 @@
 // ones that count.
 //
 // Reports of finished attempts are files (control.WriteReports) before the attempt
-// is FINISHED. Commands of an older epoch than the newest seen are dropped.
+// is FINISHED.
 package worker

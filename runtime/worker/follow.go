@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"benchrun/runtime/control"
+)
+
+// Leader finds the master of a later epoch than one that is over. It waits until
+// there is one.
+type Leader func(ctx context.Context, after int64) (addr string, epoch int64, err error)
+
+// retryJoin is the time between two attempts to join a master. It may be dying:
+// perhaps another one leads soon.
+const retryJoin = 20 * time.Millisecond
+
+// Follow works for one master after the other, until the context is over (no
+// error) or none wants the worker. join works for a master until it is lost;
+// served is false if it could not be reached. With again a master that was lost
+// and still leads is joined again: it has taken the worker for dead.
+func Follow(ctx context.Context, find Leader, again bool, join func(addr string, epoch int64) (served bool, err error)) error {
+	after := int64(0)
+	var r refusals
+	for {
+		addr, epoch, err := find(ctx, after)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		served, err := join(addr, epoch)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case r.final(epoch, err):
+			return err
+		case served && again:
+			after = epoch - 1
+		case served:
+			after = epoch
+		default:
+			select {
+			case <-time.After(retryJoin):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// refusals tells a master that does not want a worker from one that died during
+// the handshake: both hang up, but the dead one does so once.
+type refusals struct {
+	epoch int64
+	times int
+}
+
+// maxRefusals by one master are meant.
+const maxRefusals = 3
+
+// final takes the outcome of an attempt to join the master of an epoch, and
+// tells whether to give up.
+func (r *refusals) final(epoch int64, err error) bool {
+	var refused *control.HandshakeError
+	if !errors.As(err, &refused) || refused.Refusal == control.BadProtocol {
+		return false
+	}
+	if epoch != r.epoch {
+		*r = refusals{epoch: epoch}
+	}
+	r.times++
+	return refused.Refusal == control.BadBuild || r.times >= maxRefusals
+}
