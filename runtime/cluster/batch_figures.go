@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"benchrun/runtime/control"
@@ -80,49 +78,4 @@ func elected(detail string) timeline.Event {
 	e := timeline.Of(timeline.MasterElected)
 	e.Detail = detail
 	return e
-}
-
-// seat is where workers of an embedded cluster find the master.
-type seat struct {
-	mu      sync.Mutex
-	epoch   int64
-	addr    string // empty: nobody leads
-	changed chan struct{}
-}
-
-func (s *seat) take(epoch int64, addr string) {
-	s.mu.Lock()
-	s.epoch, s.addr = epoch, addr
-	close(s.changed)
-	s.changed = make(chan struct{})
-	s.mu.Unlock()
-}
-
-func (s *seat) leave() {
-	s.mu.Lock()
-	s.addr = ""
-	s.mu.Unlock()
-}
-
-func (s *seat) newer(epoch int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.addr != "" && s.epoch > epoch
-}
-
-// await waits for a master of a later epoch.
-func (s *seat) await(ctx context.Context, after int64) (addr string, epoch int64, err error) {
-	for {
-		s.mu.Lock()
-		addr, epoch, changed := s.addr, s.epoch, s.changed
-		s.mu.Unlock()
-		if addr != "" && epoch > after {
-			return addr, epoch, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return "", 0, context.Cause(ctx)
-		}
-	}
 }

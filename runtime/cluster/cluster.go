@@ -46,19 +46,17 @@ type Cluster struct {
 	cfg     Config
 	store   *storage.Faulty
 	m       *master.Master
+	workers crew[streamingWorker]
+	later   afterwards
 	closing sync.Once
 	unplant func() // takes the planted delays away
+}
 
-	mu struct {
-		sync.Mutex
-		workers []*worker.Worker // live ones, in the order in which they joined
-		made    int
-		closed  bool
-		timers  []*time.Timer
-		sunk    int64 // sink records of tasks that are gone
-		net     int64 // bytes of workers that are gone
-	}
-	replacing sync.WaitGroup
+// streamingWorker is a worker of a Cluster.
+type streamingWorker struct{ *worker.Worker }
+
+func (w streamingWorker) load(queued bool) control.Load {
+	return counters(w.Load(queued), w.NetBytes())
 }
 
 // ErrConfig marks a job or configuration that cannot run, as opposed to one
@@ -109,104 +107,43 @@ func Start(cfg Config) (*Cluster, error) {
 }
 
 func (c *Cluster) addWorker() error {
-	c.mu.Lock()
-	n := c.mu.made
-	c.mu.made++
-	c.mu.Unlock()
-	w, err := worker.Start(worker.Config{
-		Name: fmt.Sprintf("worker-%d", n), Index: n, Master: c.m.Addr(), Slots: c.cfg.Slots,
-		Memory: c.cfg.NetworkMemory, Segment: c.cfg.BufferSize, Network: c.cfg.Network, Checkpoints: c.store,
-		Dir: filepath.Join(c.cfg.Dir, fmt.Sprintf("worker-%d", n)), OutputDir: c.cfg.Dir,
-		Timeline: c.cfg.Timeline, Origin: c.cfg.Timeline.Origin(), Transport: c.cfg.Transport,
-		Heartbeat: options.HeartbeatInterval.Get(c.cfg.Values), Tick: tick(c.cfg.Values),
-		PerFile: options.MaxSubtasksPerChannelStateFile.Get(c.cfg.Values),
-	})
+	cfg := c.cfg.place(c.workers.next(), "").streaming(c.store)
+	cfg.Master = c.m.Addr()
+	w, err := worker.Start(cfg)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	if c.mu.closed {
-		c.mu.Unlock()
-		w.Stop()
-		return nil
-	}
-	c.mu.workers = append(c.mu.workers, w)
-	c.mu.Unlock()
+	c.workers.join(streamingWorker{w})
 	return nil
-}
-
-// tick is how often tasks look at what is due by time.
-func tick(v options.Values) time.Duration {
-	return max(time.Millisecond, min(options.BufferTimeout.Get(v), options.WatermarkInterval.Get(v), 100*time.Millisecond))
 }
 
 // Master gives access to the job.
 func (c *Cluster) Master() *master.Master { return c.m }
 
 // Workers are the live workers.
-func (c *Cluster) Workers() []*worker.Worker {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]*worker.Worker(nil), c.mu.workers...)
-}
-
-// busy finds the i-th live worker that runs a task.
-func (c *Cluster) busy(i int) (*worker.Worker, error) {
-	var busy []*worker.Worker
-	for _, w := range c.Workers() {
-		if w.Load(false).Tasks > 0 {
-			busy = append(busy, w)
-		}
+func (c *Cluster) Workers() (live []*worker.Worker) {
+	for _, w := range c.workers.all() {
+		live = append(live, w.Worker)
 	}
-	if len(busy) == 0 {
-		busy = c.Workers() // between two executions: any of them may be the one
-	}
-	if i < 0 || i >= len(busy) {
-		return nil, fmt.Errorf("there is no worker %d: %d live workers run a task of the job", i, len(busy))
-	}
-	return busy[i], nil
+	return live
 }
 
 // KillWorker ends the i-th live worker that runs a task as if its process had
 // died. struck is called at that instant. A new one comes after a time, unless
 // that is negative.
 func (c *Cluster) KillWorker(i int, replaceAfter time.Duration, struck func()) error {
-	w, err := c.busy(i)
-	if err != nil {
-		return fmt.Errorf("kill-worker: %w", err)
+	if _, err := c.workers.kill(i, struck); err != nil {
+		return err
 	}
-	struck()
-	w.Kill()
-	c.mu.Lock()
-	for k, x := range c.mu.workers {
-		if x == w {
-			c.mu.workers = append(c.mu.workers[:k:k], c.mu.workers[k+1:]...)
-			break
-		}
+	if replaceAfter >= 0 {
+		c.later.do(replaceAfter, func() { c.addWorker() })
 	}
-	c.mu.sunk += w.Load(false).SinkRecords
-	c.mu.net += w.NetBytes()
-	if replaceAfter >= 0 && !c.mu.closed {
-		c.replacing.Add(1)
-		t := time.AfterFunc(replaceAfter, func() {
-			defer c.replacing.Done()
-			c.addWorker()
-		})
-		c.mu.timers = append(c.mu.timers, t)
-	}
-	c.mu.Unlock()
 	return nil
 }
 
 // FreezeWorker stops everything that a worker does for a time.
 func (c *Cluster) FreezeWorker(i int, d time.Duration, struck func()) error {
-	w, err := c.busy(i)
-	if err != nil {
-		return fmt.Errorf("freeze-worker: %w", err)
-	}
-	struck()
-	w.Freeze(d)
-	return nil
+	return c.workers.freeze(i, d, struck)
 }
 
 // FailStorage makes checkpoint storage misbehave for a time.
@@ -235,20 +172,8 @@ type Status struct {
 
 // Status sums over the workers.
 func (c *Cluster) Status() Status {
-	c.mu.Lock()
-	s := Status{SinkRecords: c.mu.sunk, NetBytes: c.mu.net, Restoring: c.m.Restoring()}
-	c.mu.Unlock()
-	for _, w := range c.Workers() {
-		l := w.Load(true)
-		s.SinkRecords += l.SinkRecords
-		s.QueuedBytes += l.QueuedBytes
-		s.Restored += l.Restored
-		s.Drained += l.Drained
-		s.NetBytes += w.NetBytes()
-		if l.Tasks > 0 {
-			s.WorkersWithTasks++
-		}
-	}
+	s := c.workers.status()
+	s.Restoring = c.m.Restoring()
 	return s
 }
 
@@ -264,22 +189,8 @@ func (c *Cluster) Reports(ctx context.Context) ([]control.Report, error) {
 // Close stops everything and waits until it is gone.
 func (c *Cluster) Close() error {
 	c.closing.Do(func() {
-		c.mu.Lock()
-		c.mu.closed = true
-		for _, t := range c.mu.timers {
-			if t.Stop() {
-				c.replacing.Done()
-			}
-		}
-		workers := c.mu.workers
-		c.mu.workers = nil
-		c.mu.Unlock()
-		c.replacing.Wait()
-		var wg sync.WaitGroup
-		for _, w := range workers {
-			wg.Go(w.Stop)
-		}
-		wg.Wait()
+		c.later.close()
+		c.workers.stop()
 		c.m.Close()
 		c.unplant()
 	})

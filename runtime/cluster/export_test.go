@@ -16,9 +16,8 @@ func (c *Processes) AddMaster() error {
 }
 
 func (c *Processes) Leader() *process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.leader
+	p, _ := c.seat.now()
+	return p
 }
 
 func (c *Processes) Pids() (pids []int) {

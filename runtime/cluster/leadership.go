@@ -171,6 +171,12 @@ func findLeader(dir string) (l leader, ok bool, err error) {
 	return l, true, nil
 }
 
+// newerLeads tells whether somebody leads whose epoch is above another.
+func newerLeads(dir string, epoch int64) bool {
+	l, ok, err := findLeader(dir)
+	return err == nil && ok && l.Epoch > epoch
+}
+
 // awaitLeader waits for one whose epoch is above another.
 func awaitLeader(ctx context.Context, dir string, above int64) (leader, error) {
 	for {

@@ -291,3 +291,24 @@ func (p *pump) stop() {
 	<-p.done
 	p.flush()
 }
+
+// leader is a worker.Leader.
+func (n *node) leader(ctx context.Context, after int64) (addr string, epoch int64, err error) {
+	l, err := awaitLeader(ctx, n.State, after)
+	return l.Addr, l.Epoch, err
+}
+
+// runWorker works for whoever leads until it has to leave.
+func (n *node) runWorker() error {
+	sub, values, err := readSubmission(n.State, n.Cluster)
+	if err != nil {
+		return err
+	}
+	if _, err := plant(sub.Delays); err != nil {
+		return err
+	}
+	if sub.Batch {
+		return n.runBatchWorker(sub, values)
+	}
+	return n.runStreamingWorker(sub, values)
+}

@@ -15,7 +15,6 @@ import (
 
 	"benchrun/runtime/control"
 	"benchrun/runtime/exchange"
-	"benchrun/runtime/master"
 	"benchrun/runtime/storage"
 )
 
@@ -31,6 +30,7 @@ type Executable struct {
 // This process supervises them: it starts and ends them, gathers their events,
 // and asks them what an embedded cluster knows by itself.
 type Processes struct {
+	*outcome
 	cfg      Config
 	exe      Executable
 	out      io.Writer // their output
@@ -39,30 +39,24 @@ type Processes struct {
 	secret   []byte
 	listener net.Listener
 	spawner  *spawner
-	done     chan struct{}
-	work     sync.WaitGroup // accepting, watching, timers
+	seat     seat[*process]
+	workers  roster[*process]
+	later    afterwards
+	work     sync.WaitGroup // accepting, watching
 	closing  sync.Once
 
 	mu struct {
-		sync.Mutex
-		processes map[string]*process // all that were ever started
-		workers   []*process          // live, in the order in which they were started
-		master    *process            // started last
-		leader    *process            // nil: nobody leads
-		changed   chan struct{}       // closed and replaced when leader changes
-		epoch     int64
-		made      [2]int // masters, workers
-		draining  bool
-		ended     bool
-		err       error
-		closed    bool
-		timers    map[*time.Timer]bool
-		sunk, net int64  // of workers that are gone
-		past      ledger // of masters of a batch job that are gone
-		consumed  map[string]int64
-		fault     string
-		faultEnd  time.Time
-		conns     map[*control.Conn]bool
+		sync.Mutex                     // held while seat and roster change, too
+		processes  map[string]*process // all that were ever started
+		master     *process            // started last
+		masters    int                 // made
+		draining   bool
+		closed     bool
+		past       ledger // of masters of a batch job that are gone
+		consumed   map[string]int64
+		fault      string
+		faultEnd   time.Time
+		conns      map[*control.Conn]bool
 	}
 }
 
@@ -91,10 +85,9 @@ func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writ
 	}
 	cfg.Dir = dir
 	c := &Processes{
-		cfg: cfg, exe: exe, out: &serialWriter{w: out}, state: filepath.Join(dir, "master"), secret: control.NewSecret(), done: make(chan struct{}),
+		cfg: cfg, exe: exe, out: &serialWriter{w: out}, state: filepath.Join(dir, "master"), secret: control.NewSecret(), outcome: newOutcome(),
 	}
-	c.mu.processes, c.mu.timers, c.mu.conns = map[string]*process{}, map[*time.Timer]bool{}, map[*control.Conn]bool{}
-	c.mu.changed = make(chan struct{})
+	c.mu.processes, c.mu.conns = map[string]*process{}, map[*control.Conn]bool{}
 	if cfg.Storage == "" {
 		cfg.Storage = filepath.Join(dir, "checkpoints")
 	}
@@ -153,7 +146,7 @@ func (c *Processes) bringUp(ctx context.Context) error {
 			return fmt.Errorf("%s did not answer: %w", p.name, context.Cause(ctx))
 		}
 	}
-	_, err = c.awaitLeader(ctx)
+	_, err = c.seat.awaitFor(ctx, c.outcome)
 	return err
 }
 
@@ -169,14 +162,14 @@ func (c *Processes) request(name string, index int) nodeRequest {
 	if left := time.Until(c.mu.faultEnd); left > 0 {
 		r.Fault, r.FaultFor = c.mu.fault, left
 	}
-	r.Workers = len(c.mu.workers)
+	r.Workers = len(c.workers.all())
 	return r
 }
 
 func (c *Processes) startMaster() (*process, error) {
 	c.mu.Lock()
-	n := c.mu.made[0]
-	c.mu.made[0]++
+	n := c.mu.masters
+	c.mu.masters++
 	c.mu.Unlock()
 	p := newProcess(RoleMaster, fmt.Sprintf("master-%d", n), n)
 	r := c.request(p.name, n)
@@ -188,11 +181,8 @@ func (c *Processes) startMaster() (*process, error) {
 
 // startWorker starts one, on the folder of one that is gone if that is named.
 func (c *Processes) startWorker(dir string) (*process, error) {
-	c.mu.Lock()
-	n := c.mu.made[1]
-	c.mu.made[1]++
-	c.mu.Unlock()
-	p := newProcess(RoleWorker, fmt.Sprintf("worker-%d", n), n)
+	n := c.workers.next()
+	p := newProcess(RoleWorker, workerName(n), n)
 	if p.dir = dir; dir == "" {
 		p.dir = filepath.Join(c.cfg.Dir, p.name)
 	}
@@ -206,8 +196,6 @@ func newProcess(role, name string, index int) *process {
 	p.mu.asks = map[uint64]chan control.Told{}
 	return p
 }
-
-var errClusterClosed = errors.New("the cluster is closed")
 
 func (c *Processes) start(p *process, r nodeRequest) error {
 	c.mu.Lock()
@@ -225,312 +213,8 @@ func (c *Processes) start(p *process, r nodeRequest) error {
 	if p.role == RoleMaster {
 		c.mu.master = p
 	} else {
-		c.mu.workers = append(c.mu.workers, p)
+		c.workers.join(p)
 	}
 	c.work.Go(func() { c.watch(p) })
 	return nil
-}
-
-// watch notices the end of a process.
-func (c *Processes) watch(p *process) {
-	<-p.exited
-	p.lost()
-	p.mu.Lock()
-	expected := p.mu.expected
-	p.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.removeWorker(p)
-	if c.cfg.Batch && p.role == RoleWorker && c.mu.leader != nil {
-		c.mu.leader.say(control.WorkerGone{Index: p.index})
-	}
-	if c.mu.leader == p {
-		c.setLeader(nil)
-	}
-	if expected || c.mu.closed {
-		return
-	}
-	c.say("%v", p.why())
-	if p.role == RoleMaster && c.mu.master == p {
-		c.end(p.why())
-	}
-}
-
-// removeWorker, setLeader and end need the lock.
-
-func (c *Processes) removeWorker(p *process) {
-	for i, w := range c.mu.workers {
-		if w == p {
-			c.mu.workers = append(c.mu.workers[:i:i], c.mu.workers[i+1:]...)
-			l := p.lastLoad()
-			c.mu.sunk += l.SinkRecords
-			c.mu.net += l.NetBytes
-			return
-		}
-	}
-}
-
-func (c *Processes) setLeader(p *process) {
-	c.mu.leader = p
-	close(c.mu.changed)
-	c.mu.changed = make(chan struct{})
-}
-
-func (c *Processes) end(err error) {
-	if !c.mu.ended {
-		c.mu.ended, c.mu.err = true, err
-		close(c.done)
-	}
-}
-
-func (c *Processes) accept() {
-	for {
-		conn, err := c.listener.Accept()
-		if err != nil {
-			return
-		}
-		c.attach(conn)
-	}
-}
-
-// attach serves a connection that has proven to be of this cluster.
-func (c *Processes) attach(raw net.Conn) {
-	var p *process // of this connection's reader
-	var x *control.Conn
-	ready := make(chan struct{})
-	x = control.NewConn(raw, func() {}, func(m any) {
-		<-ready
-		if a, ok := m.(control.Attach); ok && p == nil {
-			p = c.bind(a, x)
-		} else if q, ok := m.(control.Clock); ok {
-			q.At = c.cfg.Timeline.Now()
-			x.Send(q)
-		} else if p != nil {
-			c.message(p, m)
-		}
-	}, func(error) {
-		<-ready
-		if p != nil {
-			p.lost()
-		}
-	})
-	c.mu.Lock()
-	closed := c.mu.closed
-	c.mu.conns[x] = true
-	c.mu.Unlock()
-	close(ready)
-	if closed {
-		x.Close(false)
-	}
-}
-
-func (c *Processes) bind(a control.Attach, x *control.Conn) *process {
-	c.mu.Lock()
-	p := c.mu.processes[a.Name]
-	c.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.mu.conn != nil {
-		return nil
-	}
-	p.mu.conn = x
-	c.say("%s is process %d, its clock is off by at most %v", p.name, p.cmd.Process.Pid, a.Bound)
-	close(p.attached)
-	return p
-}
-
-func (c *Processes) message(p *process, m any) {
-	switch m := m.(type) {
-	case control.Events:
-		c.cfg.Timeline.Merge(m.Events, m.Dropped)
-	case control.Told:
-		p.told(m)
-	case control.Leading:
-		c.mu.Lock()
-		if m.Epoch > c.mu.epoch {
-			c.mu.epoch = m.Epoch
-			c.setLeader(p)
-			if c.mu.draining {
-				p.say(control.EndSources{})
-			}
-			c.tellDead(p)
-		}
-		c.mu.Unlock()
-	case control.JobEnded:
-		c.mu.Lock()
-		if m.JobLog && m.Epoch > c.mu.epoch {
-			c.end(&JobLogError{errors.New(m.Error)})
-		} else if m.Epoch == c.mu.epoch {
-			var err error
-			if m.Error == master.ErrCanceled.Error() {
-				err = master.ErrCanceled
-			} else if m.Error != "" {
-				err = errors.New(m.Error)
-			}
-			c.end(err)
-		}
-		c.mu.Unlock()
-	}
-}
-
-// awaitLeader waits for a process that leads.
-func (c *Processes) awaitLeader(ctx context.Context) (*process, error) {
-	for {
-		c.mu.Lock()
-		p, changed, closed := c.mu.leader, c.mu.changed, c.mu.closed
-		c.mu.Unlock()
-		switch {
-		case closed:
-			return nil, errClusterClosed
-		case p != nil:
-			return p, nil
-		}
-		select {
-		case <-changed:
-		case <-c.done:
-			if err := c.Err(); err != nil {
-				return nil, err
-			}
-			return nil, errors.New("the job has ended")
-		case <-ctx.Done():
-			return nil, fmt.Errorf("no master leads: %w", context.Cause(ctx))
-		}
-	}
-}
-
-// askLeader asks whoever leads now, or next.
-func (c *Processes) askLeader(ctx context.Context, what any) (control.Told, error) {
-	p, err := c.awaitLeader(ctx)
-	if err != nil {
-		return control.Told{}, err
-	}
-	return p.ask(ctx, what)
-}
-
-// Done implements Running.
-func (c *Processes) Done() <-chan struct{} { return c.done }
-
-// Err implements Running.
-func (c *Processes) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.err
-}
-
-// closeLimit bounds how long a process may take to leave in order.
-const closeLimit = 3 * time.Second
-
-// Close implements Running: it ends all processes and waits for them.
-func (c *Processes) Close() error {
-	c.closing.Do(func() {
-		c.mu.Lock()
-		c.mu.closed = true
-		for t := range c.mu.timers {
-			if t.Stop() {
-				c.work.Done()
-			}
-		}
-		var workers, masters []*process
-		for _, p := range c.mu.processes {
-			if p.role == RoleMaster {
-				masters = append(masters, p)
-			} else {
-				workers = append(workers, p)
-			}
-		}
-		c.setLeader(nil)
-		c.mu.Unlock()
-		for _, group := range [][]*process{workers, masters} {
-			var wg sync.WaitGroup
-			for _, p := range group {
-				wg.Go(func() { c.dismiss(p) })
-			}
-			wg.Wait()
-		}
-		c.listener.Close()
-		c.mu.Lock()
-		conns := c.mu.conns
-		c.mu.conns = map[*control.Conn]bool{}
-		c.mu.Unlock()
-		for x := range conns {
-			x.Close(false)
-		}
-		c.spawner.close()
-		c.work.Wait()
-		if c.cfg.Batch {
-			for _, p := range workers { // of those that were killed
-				os.RemoveAll(p.dir)
-			}
-		}
-	})
-	return nil
-}
-
-// dismiss ends a process in order if it can.
-func (c *Processes) dismiss(p *process) {
-	p.mu.Lock()
-	p.mu.expected = true
-	frozen, attached := p.mu.frozen, p.mu.conn != nil
-	p.mu.Unlock()
-	p.account()
-	switch {
-	case frozen || !attached:
-		p.kill()
-	default:
-		p.say(control.Leave{})
-	}
-	p.end(closeLimit)
-	p.stdin.Close()
-	p.mu.Lock()
-	conn := p.mu.conn
-	p.mu.Unlock()
-	if conn != nil {
-		conn.Drain(closeLimit)
-	}
-}
-
-// Usage implements Running.
-func (c *Processes) Usage() Usage {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var u Usage
-	var read, written int64
-	known := true
-	for _, p := range c.mu.processes {
-		select {
-		case <-p.exited:
-		default:
-			continue
-		}
-		u.Processes++
-		if s := p.cmd.ProcessState; s != nil {
-			u.CPU += s.UserTime() + s.SystemTime()
-			u.MaxRSS += peakMemory(s)
-		}
-		p.mu.Lock()
-		if known = known && p.mu.read != nil; known {
-			read += *p.mu.read
-			written += *p.mu.written
-		}
-		p.mu.Unlock()
-	}
-	if known && u.Processes > 0 {
-		u.ReadBytes, u.WrittenBytes = &read, &written
-	}
-	return u
-}
-
-// serialWriter lets several processes write whole pieces.
-type serialWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *serialWriter) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(b)
 }

@@ -34,38 +34,23 @@ func (c *Processes) strike(ctx context.Context, what any, struck func(time.Durat
 	return err
 }
 
-// busy finds the i-th live worker that runs a task.
-func (c *Processes) busy(i int) (*process, error) {
+func (c *Processes) victim(i int) (*process, error) {
 	live, loads := c.loads(false)
-	var busy []*process
-	for k, p := range live {
-		if loads[k].Tasks > 0 {
-			busy = append(busy, p)
-		}
-	}
-	if len(busy) == 0 {
-		busy = live // between two executions: any of them may be the one
-	}
-	if i < 0 || i >= len(busy) {
-		return nil, fmt.Errorf("there is no worker %d: %d live workers run a task of the job", i, len(busy))
-	}
-	return busy[i], nil
+	return victim(live, func(k int) int { return loads[k].Tasks }, i)
 }
 
 // KillWorker implements Running: kill -9.
 func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func()) error {
-	p, err := c.busy(i)
+	p, err := c.victim(i)
 	if err != nil {
 		return fmt.Errorf("kill-worker: %w", err)
 	}
 	struck()
 	p.kill()
 	c.say("kill -9 of %s (process %d)", p.name, p.cmd.Process.Pid)
-	c.mu.Lock()
-	c.removeWorker(p)
-	c.mu.Unlock()
+	c.workers.leave(p, p.lastLoad())
 	if replaceAfter >= 0 {
-		c.later(replaceAfter, func() {
+		c.later.do(replaceAfter, func() {
 			<-p.exited // its folder is the new one's
 			if _, err := c.startWorker(p.dir); err != nil {
 				c.say("%v", err)
@@ -77,7 +62,7 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 
 // FreezeWorker implements Running: SIGSTOP, and SIGCONT when the time is over.
 func (c *Processes) FreezeWorker(i int, d time.Duration, struck func()) error {
-	p, err := c.busy(i)
+	p, err := c.victim(i)
 	if err != nil {
 		return fmt.Errorf("freeze-worker: %w", err)
 	}
@@ -86,7 +71,7 @@ func (c *Processes) FreezeWorker(i int, d time.Duration, struck func()) error {
 		return fmt.Errorf("freeze-worker: %s: %w", p.name, err)
 	}
 	c.say("SIGSTOP to %s (process %d) for %v", p.name, p.cmd.Process.Pid, d)
-	c.later(d, func() {
+	c.later.do(d, func() {
 		if err := p.freeze(false); err != nil {
 			c.say("freeze-worker: %s goes on: %v", p.name, err)
 		}
@@ -98,9 +83,10 @@ func (c *Processes) FreezeWorker(i int, d time.Duration, struck func()) error {
 // state folder after a time.
 func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
 	c.mu.Lock()
-	p, leads := c.mu.leader, c.mu.leader != nil
+	p, _ := c.seat.now()
+	leads := p != nil
 	if leads {
-		c.setLeader(nil)
+		c.seat.leave(p)
 	} else {
 		p = c.mu.master
 	}
@@ -114,36 +100,12 @@ func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
 	struck()
 	p.kill()
 	c.say("kill -9 of %s (process %d)", p.name, p.cmd.Process.Pid)
-	c.later(downFor, func() {
+	c.later.do(downFor, func() {
 		if _, err := c.startMaster(); err != nil {
-			c.mu.Lock()
 			c.end(fmt.Errorf("no master after kill-jobmanager: %w", err))
-			c.mu.Unlock()
 		}
 	})
 	return nil
-}
-
-// later does something after a time, unless the cluster is closed before.
-func (c *Processes) later(d time.Duration, fn func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.closed {
-		return
-	}
-	c.work.Add(1)
-	var t *time.Timer
-	t = time.AfterFunc(d, func() {
-		defer c.work.Done()
-		c.mu.Lock()
-		delete(c.mu.timers, t)
-		closed := c.mu.closed
-		c.mu.Unlock()
-		if !closed {
-			fn()
-		}
-	})
-	c.mu.timers[t] = true
 }
 
 // say writes a line for a person.
@@ -162,11 +124,11 @@ func (c *Processes) FailStorage(kind string, d time.Duration) error {
 	}
 	c.mu.Lock()
 	c.mu.fault, c.mu.faultEnd = kind, time.Now().Add(d)
-	all := append([]*process(nil), c.mu.workers...)
-	if c.mu.leader != nil {
-		all = append(all, c.mu.leader)
-	}
 	c.mu.Unlock()
+	all := c.workers.all()
+	if leader, _ := c.seat.now(); leader != nil {
+		all = append(all, leader)
+	}
 	for _, p := range all {
 		p.say(control.BreakStorage{Kind: kind, For: d})
 	}
@@ -189,7 +151,7 @@ func (c *Processes) StopSources(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	c.mu.draining = true
-	p := c.mu.leader
+	p, _ := c.seat.now()
 	c.mu.Unlock()
 	if p == nil {
 		return nil // the next one is told
@@ -236,9 +198,7 @@ const loadTimeout = 200 * time.Millisecond
 // loads asks the live workers for their counters. Of one that does not answer,
 // because it is frozen or just dying, those told last count.
 func (c *Processes) loads(queued bool) ([]*process, []control.Load) {
-	c.mu.Lock()
-	live := append([]*process(nil), c.mu.workers...)
-	c.mu.Unlock()
+	live := c.workers.all()
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
 	loads := make([]control.Load, len(live))
@@ -264,53 +224,35 @@ func (c *Processes) loads(queued bool) ([]*process, []control.Load) {
 
 // Status implements Running.
 func (c *Processes) Status() Status {
-	c.mu.Lock()
-	s := Status{SinkRecords: c.mu.sunk, NetBytes: c.mu.net}
-	leader, ended := c.mu.leader, c.mu.ended
-	c.mu.Unlock()
+	s := c.workers.status()
+	leader, _ := c.seat.now()
 	leading := make(chan control.Load, 1)
-	go func() {
-		if leader == nil {
-			leading <- c.leaderless(ended)
-			return
-		}
-		leading <- c.leaderLoad(leader)
-	}()
-	live, loads := c.loads(true)
-	for i := range live {
-		l := loads[i]
-		s.SinkRecords += l.SinkRecords
-		s.QueuedBytes += l.QueuedBytes
-		s.Restored += l.Restored
-		s.Drained += l.Drained
-		s.NetBytes += l.NetBytes
-		if l.Tasks > 0 {
-			s.WorkersWithTasks++
-		}
+	go func() { leading <- c.leaderLoad(leader) }()
+	_, loads := c.loads(true)
+	for _, l := range loads {
+		s.add(l)
 	}
 	l := <-leading
-	s.Restoring, s.Consumed = l.Restoring && !ended, l.Consumed
+	s.Restoring, s.Consumed = l.Restoring && !c.over(), l.Consumed
 	return s
 }
 
-// leaderless is what is to be thought while there is no master: something may
-// have to be restored, and a batch job is where it was.
-func (c *Processes) leaderless(ended bool) control.Load {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return control.Load{Restoring: !ended, Consumed: c.mu.consumed}
-}
-
+// leaderLoad asks the leader. What is to be thought while there is none, or it
+// does not answer: something may have to be restored, and a batch job is where it
+// was.
 func (c *Processes) leaderLoad(leader *process) control.Load {
-	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
-	defer cancel()
-	t, err := leader.ask(ctx, control.GetLoad{})
-	l, ok := t.Data.(control.Load)
-	if err != nil || !ok {
-		return c.leaderless(false)
+	if leader != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+		defer cancel()
+		t, err := leader.ask(ctx, control.GetLoad{})
+		if l, ok := t.Data.(control.Load); ok && err == nil {
+			c.mu.Lock()
+			c.mu.consumed = l.Consumed
+			c.mu.Unlock()
+			return l
+		}
 	}
 	c.mu.Lock()
-	c.mu.consumed = l.Consumed
-	c.mu.Unlock()
-	return l
+	defer c.mu.Unlock()
+	return control.Load{Restoring: true, Consumed: c.mu.consumed}
 }

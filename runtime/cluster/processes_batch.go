@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"benchrun/runtime/control"
+)
+
+// What a cluster of processes does for a batch job.
+
+// Batch implements Running.
+func (c *Processes) Batch(ctx context.Context) (*BatchFigures, error) {
+	if !c.cfg.Batch {
+		return nil, nil
+	}
+	t, err := c.askLeader(ctx, control.GetLoad{})
+	if err != nil {
+		return nil, fmt.Errorf("figures of the batch job: %w", err)
+	}
+	load, _ := t.Data.(control.Load)
+	c.mu.Lock()
+	l := c.mu.past
+	c.mu.Unlock()
+	l.now(load.Batch)
+	return l.figures(c.cfg.Timeline), nil
+}
+
+// tellDead tells a new master of a batch job which workers it need not wait for.
+// It needs the lock.
+func (c *Processes) tellDead(leader *process) {
+	live := c.workers.all()
+	for _, p := range c.mu.processes {
+		if c.cfg.Batch && p.role == RoleWorker && !slices.Contains(live, p) {
+			leader.say(control.WorkerGone{Index: p.index})
+		}
+	}
+}
+
+// lastFigures asks a master that is about to be killed what it has cost.
+func (c *Processes) lastFigures(p *process) {
+	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+	defer cancel()
+	t, err := p.ask(ctx, control.GetLoad{})
+	l, ok := t.Data.(control.Load)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && ok {
+		c.mu.past.died(l.Batch)
+	} else {
+		c.mu.past.silent()
+	}
+}
+
+// DropPartition implements Running.
+func (c *Processes) DropPartition(ctx context.Context, vertex string, subtask int, struck func(time.Duration)) error {
+	if !c.cfg.Batch {
+		return errNoPartitions
+	}
+	return c.strike(ctx, control.DropPartition{Vertex: vertex, Subtask: subtask}, struck)
+}
+
+var errNoPartitions = fmt.Errorf("drop-partition: a streaming job has no finished partitions: %w", ErrUnsupported)
+
+// streamingOnly refuses what a batch job has no use for.
+func (c *Processes) streamingOnly(what string) error {
+	if c.cfg.Batch {
+		return fmt.Errorf("%s: %w", what, errStreaming)
+	}
+	return nil
+}
