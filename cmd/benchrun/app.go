@@ -12,6 +12,7 @@ import (
 	"benchrun/harness/result"
 	"benchrun/harness/trial"
 	"benchrun/runtime/options"
+	"benchrun/workloads/catalog"
 	"benchrun/workloads/spec"
 
 	"github.com/spf13/cobra"
@@ -172,7 +173,7 @@ func (a *app) load(paths, overrides []string) ([]*spec.File, error) {
 	var files []*spec.File
 	var problems spec.Problems
 	for _, name := range names {
-		f, err := spec.Load(name, overrides)
+		f, err := loadFile(name, overrides)
 		var ps spec.Problems
 		switch {
 		case errors.As(err, &ps):
@@ -187,6 +188,20 @@ func (a *app) load(paths, overrides []string) ([]*spec.File, error) {
 		return nil, problems
 	}
 	return files, nil
+}
+
+// loadFile reads one file, and checks what only the catalogue knows of its jobs.
+func loadFile(name string, overrides []string) (*spec.File, error) {
+	f, err := spec.Load(name, overrides)
+	if err != nil {
+		return nil, err
+	}
+	problems, warnings, err := catalog.CheckRecovery(f)
+	if err == nil && len(problems) > 0 {
+		err = problems
+	}
+	f.Warnings = append(f.Warnings, warnings...)
+	return f, err
 }
 
 func printProblems(w io.Writer, ps spec.Problems) {

@@ -50,7 +50,7 @@ func (a *app) validate(paths, sets []string, asJSON bool) error {
 	problems := 0
 	for _, name := range names {
 		c := checked{File: name, Problems: []spec.Problem{}, Warnings: []spec.Problem{}}
-		f, err := spec.Load(name, sets)
+		f, err := loadFile(name, sets)
 		var ps spec.Problems
 		switch {
 		case errors.As(err, &ps):

@@ -44,7 +44,7 @@ func (l *Loaded) Exit(missing Exit) (Exit, []string) {
 	for _, w := range l.Run.Workloads {
 		expected[w.Name] = w.Expected
 	}
-	measured, unsupported := 0, 0
+	measured, unsupported, why := 0, 0, ""
 	for _, t := range l.Trials {
 		where := fmt.Sprintf("trial %s (%s %s block %d)", t.Trial, t.Workload, t.Cell, t.Block)
 		switch t.Outcome {
@@ -58,7 +58,9 @@ func (l *Loaded) Exit(missing Exit) (Exit, []string) {
 		case Incorrect:
 			say(ExitWrong, "%s: %s", where, t.Reason)
 		case Unsupported:
-			unsupported++
+			if unsupported++; why == "" {
+				why = t.Reason
+			}
 		case TrialInterrupted:
 			// counted as missing
 		default:
@@ -71,7 +73,7 @@ func (l *Loaded) Exit(missing Exit) (Exit, []string) {
 		}
 	}
 	if unsupported > 0 && measured == 0 {
-		say(ExitFailed, "nothing was measured: every cell is unsupported")
+		say(ExitFailed, "nothing was measured: every cell is unsupported; the first: %s", why)
 	}
 	if n := len(l.Missing); n > 0 {
 		say(missing, "%d of %d trials were not run", n, l.Run.Plan.Trials)

@@ -87,21 +87,6 @@ func StartBatch(cfg Config) (*Batch, error) {
 	return c, nil
 }
 
-// recoverable refuses a job that recovery is asked for and cannot keep anything
-// of.
-func recoverable(g *graph.Graph, v options.Values) error {
-	if !options.BatchJobRecovery.Get(v) {
-		return nil
-	}
-	var errs []error
-	for _, p := range master.Unrecoverable(g, v) {
-		if !p.Partial {
-			errs = append(errs, fmt.Errorf("%w: %s is on, but %w", ErrConfig, options.BatchJobRecovery.Key(), p))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // writable refuses a cluster in which no task could write its partitions.
 func writable(g *graph.Graph, cfg Config) error {
 	need, hint := shuffle.MinMemory(cfg.BufferSize), ""
@@ -145,15 +130,6 @@ func batchMaster(cfg master.BatchConfig, state string) (*master.Batch, error) {
 
 // state is the folder of what masters leave to one another.
 func (c *Batch) state() string { return filepath.Join(c.cfg.Dir, "master") }
-
-// JobLogError: a new master of a batch job cannot read the log that those before
-// it have written. Config.FromScratch makes it begin anew.
-type JobLogError struct {
-	Err error // the place, and what is wrong with it
-}
-
-func (e *JobLogError) Error() string { return e.Err.Error() }
-func (e *JobLogError) Unwrap() error { return e.Err }
 
 func (c *Batch) startMaster() error {
 	c.mu.Lock()

@@ -78,7 +78,7 @@ func (c *Cluster) FailTask(ctx context.Context, vertex string, subtask int, reas
 
 // KillMaster is for clusters whose master is a process.
 func (c *Cluster) KillMaster(time.Duration, func()) error {
-	return fmt.Errorf("kill-jobmanager: the master lives in the process that measures: %w; use target \"process\"", ErrUnsupported)
+	return fmt.Errorf("kill-jobmanager: %w: its master lives in the process that measures; use target \"process\"", ErrUnsupported)
 }
 
 // DropPartition is for batch jobs.

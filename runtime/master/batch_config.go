@@ -8,6 +8,7 @@ import (
 	"benchrun/runtime/joblog"
 	"benchrun/runtime/options"
 	"benchrun/runtime/scheduling/batch"
+	"benchrun/runtime/source"
 	"benchrun/runtime/timeline"
 )
 
@@ -64,7 +65,7 @@ func batchConfig(cfg BatchConfig) batch.Config {
 			y.MaxParallelism = x.MaxParallelism
 		}
 		if x.Source() {
-			y.Coordinators = []batch.Coordinator{{Operator: x.ID, Snapshots: true}}
+			y.Coordinators = []batch.Coordinator{{Operator: x.ID, Snapshots: c.Mode != batch.Faithful || source.FlinkSnapshots(x.Operators[0].Operator)}}
 		}
 		c.Vertices = append(c.Vertices, y)
 	}

@@ -11,6 +11,11 @@ import (
 // the coordinators of batch jobs.
 const BatchCheckpoint = -1
 
+// FlinkSnapshots tells whether the enumerator of Flink's counterpart of a source
+// says that it can be snapshotted outside a checkpoint. Its file source does not,
+// so what is to behave as Flink does must not snapshot ours, which could.
+func FlinkSnapshots(operator string) bool { return operator != Lines }
+
 // BatchSnapshot gives the coordinator's state outside a checkpoint. Unlike that
 // of a checkpoint it holds who has which splits: readers of a batch job have no
 // state of their own. The tracker stays as it is, so that a subtask that is

@@ -5,4 +5,7 @@
 // A vertex's position in the workload is the source id of the records that it
 // makes, so that package expect, which shares no code with the runtime, can
 // tell them apart the same way.
+//
+// It also checks what takes a job to see: CheckRecovery tells, at its place in the
+// file, of a vertex that recovery of batch jobs could not keep.
 package catalog

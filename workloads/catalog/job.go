@@ -14,10 +14,13 @@ import (
 )
 
 // Job builds the logical job of a workload.
-func Job(w *spec.Workload) (graph.Job, error) {
+func Job(w *spec.Workload) (graph.Job, error) { return job(w, files) }
+
+// job builds it with the files that sources read, as find knows them.
+func job(w *spec.Workload, find func(*spec.Vertex) ([]string, error)) (graph.Job, error) {
 	job := graph.Job{Name: w.Name}
 	for i := range w.Vertices {
-		n, err := node(w, i)
+		n, err := node(w, i, find)
 		if err != nil {
 			return job, fmt.Errorf("vertex %q: %w", w.Vertices[i].ID, err)
 		}
@@ -29,12 +32,12 @@ func Job(w *spec.Workload) (graph.Job, error) {
 	return job, nil
 }
 
-func node(w *spec.Workload, i int) (graph.Node, error) {
+func node(w *spec.Workload, i int, find func(*spec.Vertex) ([]string, error)) (graph.Node, error) {
 	v := &w.Vertices[i]
 	n := graph.Node{ID: v.ID, Operator: v.Operator, Parallelism: v.Parallelism, MaxParallelism: w.MaxParallelism, Source: v.Kind == spec.Source}
 	var params any
 	if n.Source {
-		p, err := sourceParams(v, uint16(i))
+		p, err := sourceParams(v, uint16(i), find)
 		if err != nil {
 			return n, err
 		}
@@ -50,7 +53,7 @@ func node(w *spec.Workload, i int) (graph.Node, error) {
 	return n, err
 }
 
-func sourceParams(v *spec.Vertex, id uint16) (source.Params, error) {
+func sourceParams(v *spec.Vertex, id uint16, find func(*spec.Vertex) ([]string, error)) (source.Params, error) {
 	p := source.Params{
 		Source: id, Rate: v.Params.Rate, Records: uint64(v.Params.Records), RecordSize: int(v.Params.RecordSize),
 		Keys: uint64(v.Params.Keys), Skew: v.Params.KeySkew, Splits: v.Params.Splits, Loop: v.Params.Loop,
@@ -59,7 +62,7 @@ func sourceParams(v *spec.Vertex, id uint16) (source.Params, error) {
 		return p, nil
 	}
 	var err error
-	p.Files, err = files(v)
+	p.Files, err = find(v)
 	return p, err
 }
 

@@ -30,11 +30,25 @@ type File struct {
 
 	all       []Cell
 	workloads map[string]*Workload
+	vertices  map[string]vertexPlace
 
 	// Of the first cell that breaks a rule: the place to show, and whether it
 	// could run as a control.
 	firstBroken span
 	inertOnly   bool
+}
+
+// vertexPlace is where a vertex stands in the file.
+type vertexPlace struct {
+	id   span
+	path string
+}
+
+// AtVertex is something to be said of a vertex by those who know more of jobs
+// than this package, at its place in the file.
+func (f *File) AtVertex(id, message, hint string) Problem {
+	at := f.vertices[id]
+	return at.id.problem(at.path, "", message, hint)
 }
 
 // Load reads a file and applies overrides (KEY=VALUE, later ones win). If the
@@ -62,7 +76,8 @@ func Parse(path, dir string, text []byte, overrides []string) (*File, error) {
 	for _, o := range overrides {
 		override(root, o, r)
 	}
-	f := &File{Path: path, Dir: dir, Text: slices.Clone(text), Overrides: slices.Clone(overrides), workloads: map[string]*Workload{}}
+	f := &File{Path: path, Dir: dir, Text: slices.Clone(text), Overrides: slices.Clone(overrides), workloads: map[string]*Workload{},
+		vertices: map[string]vertexPlace{}}
 	m := r.matrix(root)
 	for _, a := range m.axes {
 		f.Axes = append(f.Axes, *a)
@@ -120,6 +135,11 @@ func (f *File) addCell(r *reporter, root *node, m matrix, c cellNodes) {
 					f.firstBroken = n.keyAt
 				}
 			}
+		}
+	}
+	for i, v := range w.Vertices {
+		if id := d.vertices[i].n.get("id"); id != nil && f.vertices[v.ID].path == "" {
+			f.vertices[v.ID] = vertexPlace{id.at, d.vertices[i].path}
 		}
 	}
 	w.Cell = cell

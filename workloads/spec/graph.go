@@ -196,7 +196,7 @@ func (d *decoder) checkSteps() {
 			}
 		case "kill-jobmanager":
 			if w.Cluster.Target == "embedded" && w.Mode == Streaming {
-				s.fail("do", "the master of an embedded cluster lives in the process that measures and cannot be killed", `set cluster.target = "process"`)
+				d.r.warn(s.problem("do", "the master of a streaming job on target \"embedded\" lives in the process that measures and cannot be killed: the trials will be unsupported", `set cluster.target = "process", or run with --target process`))
 			}
 		case "kill-worker", "freeze-worker":
 			if o.Worker >= workers {
