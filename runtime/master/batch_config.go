@@ -42,13 +42,16 @@ type Result interface {
 func batchConfig(cfg BatchConfig) batch.Config {
 	v := cfg.Values
 	c := batch.Config{
-		Mode: batch.Mode(options.BatchRecoveryMode.Get(v)), Recovery: options.BatchJobRecovery.Get(v), Epoch: uint64(cfg.Epoch),
+		Mode: batch.Hardened, Recovery: options.BatchJobRecovery.Get(v), Epoch: uint64(cfg.Epoch),
 		Parallelism: batch.ParallelismConfig{
 			DataPerTask: options.BatchDataVolumePerTask.Get(v), Min: options.BatchMinParallelism.Get(v), Max: options.BatchMaxParallelism.Get(v),
 			SourceDefault: options.BatchSourceParallelism.Get(v),
 		},
 		WorkerTimeout: options.PreviousWorkerTimeout.Get(v), MinPause: options.BatchSnapshotMinPause.Get(v),
 		Restart: restartConfig(v), Seed: cfg.Seed,
+	}
+	if c.Recovery { // else the mode has no effect
+		c.Mode = batch.Mode(options.BatchRecoveryMode.Get(v))
 	}
 	if options.SpeculationEnabled.Get(v) {
 		c.Speculation = &batch.SpeculationConfig{
