@@ -134,15 +134,16 @@ func (w *blockWriter) flush() error {
 	if len(w.out) == 0 {
 		return nil
 	}
-	if err := beforeWrite.Hit(w.name); err != nil {
-		return err
-	}
+	return writeError("write", w.name, around(beforeWrite, afterWrite, w.name, w.writeOut))
+}
+
+func (w *blockWriter) writeOut() error {
 	if _, err := w.f.Write(w.out); err != nil {
-		return fmt.Errorf("shuffle: write %s: %w", w.name, err)
+		return err
 	}
 	w.written += int64(len(w.out))
 	w.out = w.out[:0]
-	return afterWrite.Hit(w.name)
+	return nil
 }
 
 // close ends the file with its footer and returns its length.

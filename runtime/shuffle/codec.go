@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
@@ -42,19 +43,29 @@ func ParseCodec(name string) (Codec, error) {
 // encoder compresses blocks for one writer.
 type encoder struct {
 	codec Codec
-	lz4   lz4.Compressor
+	lz4   *lz4.Compressor
 	zstd  *zstd.Encoder
 	buf   []byte
 }
+
+// What compressors work with is large against a short task's output, so it goes
+// from writer to writer.
+var lz4Pool, zstdPool sync.Pool
 
 func newEncoder(c Codec) (*encoder, error) {
 	e := &encoder{codec: c}
 	var err error
 	switch c {
-	case None, LZ4:
+	case None:
+	case LZ4:
+		if e.lz4, _ = lz4Pool.Get().(*lz4.Compressor); e.lz4 == nil {
+			e.lz4 = new(lz4.Compressor)
+		}
 	case Zstd:
-		e.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false))
+		if e.zstd, _ = zstdPool.Get().(*zstd.Encoder); e.zstd == nil {
+			e.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+				zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false))
+		}
 	default:
 		err = fmt.Errorf("shuffle: unknown compression %v: %w", c, fs.ErrInvalid)
 	}
@@ -81,9 +92,13 @@ func (e *encoder) encode(dst, src []byte) (int, error) {
 }
 
 func (e *encoder) close() {
-	if e.zstd != nil {
-		e.zstd.Close()
+	if e.lz4 != nil {
+		lz4Pool.Put(e.lz4)
 	}
+	if e.zstd != nil {
+		zstdPool.Put(e.zstd)
+	}
+	e.lz4, e.zstd = nil, nil
 }
 
 // decoder undoes encode for one reading goroutine.

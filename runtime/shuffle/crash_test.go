@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,7 +18,7 @@ import (
 // points are all places of a partition's life on disk.
 var points = []*failpoint.Point{
 	beforeCreate, afterCreate, beforeSpill, afterSpill, beforeWrite, afterWrite, beforeIndex, afterIndex,
-	beforeSync, afterSync, beforeRename, afterRename, beforeDelete, afterDelete,
+	beforeSync, afterSync, beforeRename, afterRename, beforeSyncFolder, afterSyncFolder, beforeDelete, afterDelete,
 }
 
 // onHit calls f at hit n of all points together, counted from 1.
@@ -237,13 +238,14 @@ func TestFailureAnywhere(t *testing.T) {
 			g := buffer.NewGlobal(256, 1<<10)
 			id := partitionOf("job", 0)
 			boom := errors.New("boom")
-			passed := false
+			passed, named := false, ""
 			disarm := p.Arm(func(hit int, subject string) error {
 				if hit == n {
 					passed = true
-					if subject != id.file(dataSuffix) && subject != id.file(indexSuffix) {
+					if subject != id.file(dataSuffix) && subject != id.file(indexSuffix) && subject != id.folder() && subject != id.Job {
 						t.Errorf("%s has subject %s", p.Name(), subject)
 					}
+					named = subject
 					return boom
 				}
 				return nil
@@ -262,7 +264,7 @@ func TestFailureAnywhere(t *testing.T) {
 				return s.Release(id)
 			}()
 			disarm()
-			if passed && !errors.Is(err, boom) {
+			if passed && (!errors.Is(err, boom) || !strings.Contains(err.Error(), named)) {
 				t.Errorf("%s, hit %d: %v", p.Name(), n, err)
 			}
 			if !passed && (n == 1 || err != nil) {

@@ -39,7 +39,7 @@ func (w *indexWriter) write() error {
 	w.size += int64(n)
 	w.row = w.row[:0]
 	if err != nil {
-		return fmt.Errorf("shuffle: write %s: %w", w.name, err)
+		return writeError("write", w.name, err)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (w *indexWriter) close(bytes, records []int64, t tail) (crc uint32, err err
 		return 0, err
 	}
 	if err := w.w.Flush(); err != nil {
-		return 0, fmt.Errorf("shuffle: write %s: %w", w.name, err)
+		return 0, writeError("write", w.name, err)
 	}
 	return crc, nil
 }

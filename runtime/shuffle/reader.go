@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"benchrun/runtime/buffer"
@@ -152,10 +153,15 @@ func (r *Reader) Close() {
 	r.mu.Unlock()
 	releaseAll(q)
 	r.giveBack(pool)
-	s := r.store
+	r.store.forgetReader(r)
+}
+
+// forgetReader makes the store hold nothing of a closed reader.
+func (s *Store) forgetReader(r *Reader) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.mu.readers, r)
-	s.mu.Unlock()
+	s.mu.waiting = slices.DeleteFunc(s.mu.waiting, func(w *Reader) bool { return w == r })
 }
 
 // dropLocked takes what is queued, and the memory, out of a reader that has
@@ -260,7 +266,11 @@ func (r *Reader) memory() *buffer.Local {
 	for waits := false; ; waits = true {
 		r.mu.Lock()
 		if r.closed || r.err != nil || r.all {
+			closed := r.closed
 			r.mu.Unlock()
+			if closed && waits {
+				r.store.forgetReader(r) // it was closed before it was among those that wait
+			}
 			return nil
 		}
 		if r.pool == nil {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"benchrun/runtime/buffer"
 	"benchrun/runtime/exchange"
 	"benchrun/runtime/failpoint"
 )
@@ -226,4 +227,106 @@ func TestFLINK13371_NothingOutlivesItsJob(t *testing.T) {
 	checkEmpty(t, h.Store)
 	checkNoOpen(t, h.c.Dir+"/")
 	h.shut(t)
+}
+
+// Data of an attempt that was not finished were taken for its output.
+//
+// Fails if find finds partitions that are being written, or if adopt takes files with
+// temporary names.
+func TestFLINK28701_PartialDataAreNeverReused(t *testing.T) {
+	o := randomOutput(seeded(t), 2, 200, 100)
+	c := small(t.TempDir())
+	s := open(t, c)
+	id := partitionOf("job", 0)
+	w, err := s.Create(id, WriterConfig{Subpartitions: 2, Memory: 1 << 10, Pool: buffer.NewGlobal(256, 64)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.write(w); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.DiskBytes("job"); n < 4<<10 || err != nil {
+		t.Fatalf("%d bytes are written, %v", n, err)
+	}
+	absent := func(s *Store) {
+		t.Helper()
+		if _, err := s.Reader(id, Range{0, 1}); !errors.Is(err, exchange.ErrPartitionLost) {
+			t.Errorf("reader of an unfinished partition: %v", err)
+		}
+		if n := len(s.Inventory("")); n != 0 {
+			t.Errorf("%d partitions in the inventory", n)
+		}
+	}
+	absent(s)
+	left := t.TempDir() + "/left" // of a process that died now
+	if err := os.CopyFS(left, os.DirFS(c.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	absent(s)
+	shut(t, s)
+	c.Dir = left
+	s = open(t, c)
+	absent(s)
+	checkEmpty(t, s)
+	other := randomOutput(seeded(t), 2, 100, 100)
+	id.Attempt++
+	other.make(t, s, id, 1<<10, None)
+	other.expect(t, s, id, Range{0, 1})
+	shut(t, s)
+}
+
+// Partitions of finished jobs stayed in the tables of a cluster that ran many.
+//
+// Fails if ReleaseJob leaves an entry or an open file.
+func TestFLINK31314_ManyJobsLeaveNothing(t *testing.T) {
+	c := small(t.TempDir())
+	c.ReadMemory = c.ReadAhead * c.SegmentSize // readers wait for each other
+	h := serve(t, open(t, c))
+	rnd := seeded(t)
+	for k := range 20 {
+		job := partitionOf("job", k).String()
+		var in []Input
+		for i := range 3 {
+			id := partitionOf(job, i)
+			randomOutput(rnd, 2, 60, 100).make(t, h.Store, id, 2<<10, Codec(i))
+			in = append(in, Input{Partition: id, Range: Range{0, 1}}, h.input(id, Range{0, 0}))
+		}
+		g := newGate(t, buffer.NewGlobal(c.SegmentSize, 64), len(in), len(in)/2)
+		if err := h.Connect(g.Gate, in, len(in)); err != nil {
+			t.Fatal(err)
+		}
+		if k%2 == 0 {
+			if _, err := g.drain(); err != nil {
+				t.Fatal(err)
+			}
+		} // else the job is cancelled while it reads
+		g.Close()
+		w, err := h.Create(partitionOf(job, 9), WriterConfig{Subpartitions: 1, Memory: 1 << 10, Pool: buffer.NewGlobal(256, 64)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Abort(); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.ReleaseJob(job); err != nil {
+			t.Fatal(err)
+		}
+		h.files.mu.Lock()
+		if n := len(h.files.open); n != 0 {
+			t.Errorf("%d files are kept open after job %d", n, k)
+		}
+		h.files.mu.Unlock()
+	}
+	checkEmpty(t, h.Store)
+	h.shut(t) // the sources of remote readers are closed with their connection
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.files.mu.Lock()
+	defer h.files.mu.Unlock()
+	if n := len(h.mu.parts) + len(h.mu.writing) + len(h.mu.readers) + len(h.mu.waiting) + len(h.files.open) + h.files.opening; n != 0 {
+		t.Errorf("%d partitions, %d writers, %d readers, %d that wait, %d files", len(h.mu.parts), len(h.mu.writing), len(h.mu.readers), len(h.mu.waiting), len(h.files.open))
+	}
 }

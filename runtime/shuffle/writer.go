@@ -71,12 +71,12 @@ func newWriter(s *Store, id PartitionID, c WriterConfig) (w *Writer, err error) 
 		}
 	}()
 	if err := beforeCreate.Hit(id.file(dataSuffix)); err != nil {
-		return w, err
+		return w, writeError("create", id.file(dataSuffix), err)
 	}
 	for _, suffix := range []string{dataSuffix, indexSuffix} {
 		f, err := s.createTemp(id, suffix)
 		if err != nil {
-			return w, fmt.Errorf("shuffle: create %s: %w", id.file(suffix), err)
+			return w, writeError("create", id.file(suffix), err)
 		}
 		w.files = append(w.files, f)
 	}
@@ -87,7 +87,7 @@ func newWriter(s *Store, id PartitionID, c WriterConfig) (w *Writer, err error) 
 	if w.index, err = newIndexWriter(w.files[1], id.file(indexSuffix), h); err != nil {
 		return w, err
 	}
-	return w, afterCreate.Hit(id.file(dataSuffix))
+	return w, writeError("create", id.file(dataSuffix), afterCreate.Hit(id.file(dataSuffix)))
 }
 
 // ID is the partition being written.
@@ -152,7 +152,7 @@ func (w *Writer) spill() error {
 	}
 	name := w.id.file(dataSuffix)
 	if err := beforeSpill.Hit(name); err != nil {
-		return err
+		return writeError("write", name, err)
 	}
 	err := w.region(func(i int) (uint32, error) {
 		s := &w.mem.subs[i]
@@ -162,7 +162,7 @@ func (w *Writer) spill() error {
 		return err
 	}
 	w.mem.clear()
-	return afterSpill.Hit(name)
+	return writeError("write", name, afterSpill.Hit(name))
 }
 
 // region writes one region; fill writes what subpartition i has in it.
@@ -210,14 +210,14 @@ func (w *Writer) Finish() (p Finished, err error) {
 	}
 	name := w.id.file(indexSuffix)
 	if err := beforeIndex.Hit(name); err != nil {
-		return p, err
+		return p, writeError("write", name, err)
 	}
 	t := tail{regions: w.index.regions, watermark: w.mark, data: length}
 	crc, err := w.index.close(w.bytes, w.records, t)
 	if err != nil {
 		return p, err
 	}
-	if err := afterIndex.Hit(name); err != nil {
+	if err := writeError("write", name, afterIndex.Hit(name)); err != nil {
 		return p, err
 	}
 	for i, suffix := range []string{dataSuffix, indexSuffix} {
