@@ -31,10 +31,12 @@ type Peers struct {
 // AskInventory asks for everything that a worker has of the job.
 type AskInventory struct{ Epoch int64 }
 
-// Inventory answers it. Epoch is that of the question. Records are those of the
-// partitions, all subpartitions together.
+// Inventory answers it. Epoch is that of the question. Formerly are the names of
+// those who worked on the same folder before: this answers for them. Records are
+// those of the partitions, all subpartitions together.
 type Inventory struct {
 	Epoch      int64
+	Formerly   []batch.Worker
 	Partitions []batch.Held
 	Records    []int64
 	Running    []Running

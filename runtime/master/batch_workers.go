@@ -123,7 +123,7 @@ func (m *Batch) inventoried(w *worker, x control.Inventory) {
 			m.results[attemptKey{r.Attempt.TaskID, r.Attempt.Attempt}] = &r.Result
 		}
 	}
-	m.step(batch.Inventory{Worker: w.id, Epoch: uint64(x.Epoch), Partitions: x.Partitions, Running: running})
+	m.step(batch.Inventory{Worker: w.id, Epoch: uint64(x.Epoch), Formerly: x.Formerly, Partitions: x.Partitions, Running: running})
 }
 
 // current tells whether attempts are the ones that the log says have finished. An

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -55,6 +56,7 @@ type Batch struct {
 	host
 	cfg     BatchConfig
 	store   *shuffle.Store
+	self    *identity
 	charged atomic.Bool // never set: the cost of a batch job is charged to its end
 
 	mu struct {
@@ -92,6 +94,9 @@ func StartBatch(cfg BatchConfig) (*Batch, error) {
 		cfg.Timeline.Add(e)
 	}
 	w.store = store
+	if w.self, err = openIdentity(cfg.Dir); err != nil {
+		w.trouble(err)
+	}
 	if err := w.open(w, cfg.Name, cfg.Memory, cfg.Segment, cfg.Transport, cfg.Timeline); err != nil {
 		store.Close()
 		return nil, err
@@ -248,10 +253,11 @@ func (w *Batch) giveUp() {
 	job := w.mu.job
 	clear(w.mu.done)
 	w.mu.Unlock()
-	if job != nil {
-		if err := w.store.ReleaseJob(job.id); err != nil {
-			w.trouble(err)
-		}
+	if job == nil {
+		return
+	}
+	if err := errors.Join(w.store.ReleaseJob(job.id), w.self.forget()); err != nil {
+		w.trouble(err)
 	}
 }
 

@@ -111,7 +111,11 @@ func (w *Batch) begin(s *service, m control.BatchJob) {
 	s.conn.Send(control.InUse{Options: j.values.Map()})
 	w.mu.Lock()
 	w.mu.job = j
+	name := w.mu.name
 	w.mu.Unlock()
+	if err := w.self.add(name); err != nil {
+		w.trouble(err)
+	}
 }
 
 // inventory tells everything that the worker has of the job: finished partitions,
@@ -120,7 +124,7 @@ func (w *Batch) begin(s *service, m control.BatchJob) {
 func (w *Batch) inventory(s *service, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	inv := control.Inventory{Epoch: epoch}
+	inv := control.Inventory{Epoch: epoch, Formerly: w.self.others(w.mu.name)}
 	j := w.mu.job
 	if j == nil {
 		s.conn.Send(inv)

@@ -271,21 +271,23 @@ func alone(t *testing.T, batch bool) graph.Graph {
 	return *g
 }
 
-// startBatch brings up a worker of a batch job under a master that welcomes it.
-func startBatch(t *testing.T, epoch int64) (*Batch, *master) {
+// startBatch brings up a worker of a batch job on a folder, under a master that
+// welcomes it with an index.
+func startBatch(t *testing.T, dir string, index int) (*Batch, *master) {
 	t.Helper()
+	const epoch = 1
 	n := &pipes{}
 	l, _ := n.Listen()
 	masters := make(chan *master, 1)
 	go func() {
 		c, err := l.Accept()
 		if err == nil {
-			masters <- welcome(epoch)(c)
+			masters <- welcomeAs(epoch, index)(c)
 		}
 	}()
 	found := false
 	w, err := StartBatch(BatchConfig{
-		Name: "w", Slots: 1, Memory: 1 << 20, Segment: 1 << 10, Dir: filepath.Join(t.TempDir(), "w"), OutputDir: t.TempDir(), Timeline: timeline.New(),
+		Name: "w", Slots: 1, Memory: 1 << 20, Segment: 1 << 10, Dir: dir, OutputDir: t.TempDir(), Timeline: timeline.New(),
 		Origin: time.Now(), Transport: n, Heartbeat: time.Second, Tick: time.Second, Retention: time.Minute,
 		Leader: func(ctx context.Context, _ int64) (string, int64, error) {
 			if found {
@@ -324,7 +326,7 @@ func TestEndingWorkerRunsNothing(t *testing.T) {
 			return func() Load { return w.Load(true) }, w.Stop, m
 		}},
 		{"batch", func(t *testing.T) (func() Load, func(), *master) {
-			w, m := startBatch(t, 1)
+			w, m := startBatch(t, filepath.Join(t.TempDir(), "w"), 0)
 			m.Send(control.BatchJob{Epoch: 1, Job: "job", Graph: alone(t, true)})
 			m.Send(control.DeployAttempt{Epoch: 1, Attempt: joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "numbers"}, Epoch: 1}, Parallelism: 1})
 			return w.Load, w.Stop, m

@@ -137,7 +137,9 @@ func startWith(t *testing.T, greet func(c net.Conn) *master, change func(*Config
 	return w, <-masters, cfg, err
 }
 
-func welcome(epoch int64) func(net.Conn) *master {
+func welcome(epoch int64) func(net.Conn) *master { return welcomeAs(epoch, 4) }
+
+func welcomeAs(epoch int64, index int) func(net.Conn) *master {
 	return func(c net.Conn) *master {
 		m := &master{}
 		m.Conn = control.NewConn(c, func() {}, func(x any) {
@@ -149,7 +151,7 @@ func welcome(epoch int64) func(net.Conn) *master {
 			m.lost = true
 			m.mu.Unlock()
 		})
-		m.Send(control.Welcome{Epoch: epoch, Worker: 4})
+		m.Send(control.Welcome{Epoch: epoch, Worker: index})
 		return m
 	}
 }

@@ -41,7 +41,8 @@
 //	                 recovery off, whether the folder holds a log at all
 //	WorkerJoined     with its slots; before any other news of it
 //	WorkerLost       also for a worker that the log's WorkerSet names and that is
-//	                 known to be dead: else the new master waits WorkerTimeout
+//	                 known to be dead, unless another one will have its folder:
+//	                 the new master waits for both, at most WorkerTimeout
 //	TaskChanged      of any attempt, with the worker that reports it, also of
 //	                 attempts that are not known here: they are cancelled or their
 //	                 partitions released. FINISHED carries, for every blocking
@@ -101,7 +102,8 @@
 //	snapshots    part of a finished event          events of their own
 //	finished     counts if a snapshot follows      counts, with the splits it names
 //	takeover     nothing is logged                 EpochStarted lists what was kept
-//	wait         all expected partitions           all known workers, or dead
+//	wait         all expected partitions           all known workers, those that have
+//	                                               their folders, or dead
 //	leftovers    stay                              keep and release lists
 //	running      is lost                           goes on (adopted)
 //	widening     not after a takeover              as at any time

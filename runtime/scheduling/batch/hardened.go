@@ -117,12 +117,14 @@ func (hardened) restore(*state) {}
 
 func (hardened) unfinished(*vertex, []int) {}
 
-// over waits for all workers that the log or this master knows, however many
-// partitions are missing.
+// over waits for all workers that the log or this master knows, or for those
+// that have their folders, however many partitions are missing.
 func (p hardened) over(r *recovery) bool {
 	answered := func(w Worker) bool {
-		_, ok := r.inventories[w]
-		return ok || r.gone[w]
+		if _, ok := r.inventories[w]; ok || r.gone[w] {
+			return true
+		}
+		return slices.ContainsFunc(r.order, func(x Worker) bool { return slices.Contains(r.inventories[x].Formerly, w) })
 	}
 	for _, w := range r.state.workers {
 		if !answered(Worker(w)) {

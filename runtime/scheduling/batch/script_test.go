@@ -141,6 +141,13 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		es = h.w.lose(Worker(a.get("id")))
 	case "join":
 		es = h.w.join(Worker(a.get("id")), a.number("slots", 4))
+	case "die":
+		h.w.die(Worker(a.get("id")))
+	case "replace":
+		if a.has("silent") {
+			h.w.silent[Worker(a.get("id"))] = true
+		}
+		es = h.w.replace(Worker(a.get("id")), Worker(a.get("of")))
 	case "crash":
 		h.w.crash(a.number("lost", 0))
 	case "takeover":

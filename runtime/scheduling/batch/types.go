@@ -152,16 +152,18 @@ type (
 	}
 
 	// WorkerLost: a worker is gone, with all it had. It may be one that the log
-	// knows and that never registered here.
+	// knows and that never registered here; nobody will take over its folder.
 	WorkerLost struct {
 		ID  Worker
 		Err error
 	}
 
-	// Inventory answers AskInventory. Epoch is that of the question.
+	// Inventory answers AskInventory. Epoch is that of the question. Formerly are
+	// workers that are gone and whose folder this one has: it answers for them.
 	Inventory struct {
 		Worker     Worker
 		Epoch      uint64
+		Formerly   []Worker
 		Partitions []Held
 		Running    []Execution
 	}

@@ -22,6 +22,7 @@ type world struct {
 	now     time.Duration
 	timer   time.Duration
 	workers map[Worker]*site
+	folders map[Worker]*site // of workers that died
 	order   []Worker
 
 	log     []joblog.Event // of all masters
@@ -51,6 +52,7 @@ type site struct {
 	partitions map[PartitionID][]int64
 	running    map[AttemptID]*Deploy
 	done       map[AttemptID]Result // finished while nobody could be told
+	formerly   []Worker             // that had its partitions before
 }
 
 // enumerator hands out splits one by one.
@@ -77,7 +79,7 @@ func split(s string) []string {
 }
 
 func newWorld(cfg Config, splits map[string]int) *world {
-	w := &world{cfg: cfg, splits: splits, workers: map[Worker]*site{}, committed: map[AttemptID]int{},
+	w := &world{cfg: cfg, splits: splits, workers: map[Worker]*site{}, folders: map[Worker]*site{}, committed: map[AttemptID]int{},
 		read: map[AttemptID][]AttemptID{}, silent: map[Worker]bool{},
 		parallelismOf: map[AttemptID]int{}, splitsOf: map[AttemptID][]string{}}
 	w.newMaster()
@@ -113,6 +115,21 @@ func (w *world) join(id Worker, slots int) []Effect {
 		w.order = append(w.order, id)
 	}
 	return w.step(WorkerJoined{ID: id, Slots: slots})
+}
+
+// die takes a worker away without a word. Its folder stays.
+func (w *world) die(id Worker) {
+	s := w.workers[id]
+	w.folders[id] = &site{slots: s.slots, partitions: s.partitions, running: map[AttemptID]*Deploy{}, done: map[AttemptID]Result{}, formerly: append(s.formerly, id)}
+	delete(w.workers, id)
+	w.order = slices.DeleteFunc(w.order, func(x Worker) bool { return x == id })
+}
+
+// replace brings up a worker on the folder of one that died.
+func (w *world) replace(id, of Worker) []Effect {
+	w.workers[id] = w.folders[of]
+	w.order = append(w.order, id)
+	return w.step(WorkerJoined{ID: id, Slots: w.workers[id].slots})
 }
 
 func (w *world) lose(id Worker) []Effect {
@@ -253,6 +270,7 @@ func (w *world) inventory(id Worker) Inventory {
 	if site == nil {
 		return inv
 	}
+	inv.Formerly = site.formerly
 	for p, b := range site.partitions {
 		inv.Partitions = append(inv.Partitions, Held{p, b})
 	}
