@@ -230,7 +230,8 @@ func (c *Batch) KillMaster(downFor time.Duration, struck func()) error {
 	return nil
 }
 
-// KillWorker implements Running. One that replaces it finds its folder.
+// KillWorker implements Running. One that replaces it finds its folder; if none
+// is to come, that goes with it.
 func (c *Batch) KillWorker(i int, replaceAfter time.Duration, struck func()) error {
 	w, err := c.workers.kill(i, struck)
 	if err != nil {
@@ -241,13 +242,17 @@ func (c *Batch) KillWorker(i int, replaceAfter time.Duration, struck func()) err
 		m.WorkerGone(w.index)
 	}
 	c.mu.Unlock()
-	if replaceAfter >= 0 {
-		c.later.do(replaceAfter, func() {
-			if err := c.addWorker(w.dir); err != nil {
-				c.end(fmt.Errorf("no worker after kill-worker: %w", err))
-			}
-		})
+	if replaceAfter < 0 {
+		if err := os.RemoveAll(w.dir); err != nil {
+			return fmt.Errorf("kill-worker: the folder of worker-%d, which nobody takes over: %w", w.index, err)
+		}
+		return nil
 	}
+	c.later.do(replaceAfter, func() {
+		if err := c.addWorker(w.dir); err != nil {
+			c.end(fmt.Errorf("no worker after kill-worker: %w", err))
+		}
+	})
 	return nil
 }
 

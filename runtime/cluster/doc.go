@@ -42,6 +42,12 @@
 // back to a master that has lost it finds the door shut, and waits for
 // another master.
 //
+// The folder of a dead worker belongs to the one that was announced as its
+// replacement. Where none was, the cluster takes it away as soon as the process is
+// known to have ended, not before: a worker that is only silent still writes
+// there. So nothing lies on a disk that nobody can read or clean, and no new
+// master counts on it.
+//
 // # Change of master
 //
 // The leader's death frees the lock. Whoever gets it counts the epoch up,
@@ -63,9 +69,8 @@
 // the next master goes on; workers keep their partitions and, in hardened mode,
 // their tasks when a master dies. Batch is the embedded kind: its master can be
 // killed, too, because what it knew is taken from the log and the workers alone. A
-// worker that replaces one which died gets its folder, and tells what is in it.
-// BatchFigures sums over all masters; those of one are read at the instant of
-// its death.
+// worker that replaces one which died tells what is in its folder. BatchFigures
+// sums over all masters; those of one are read at the instant of its death.
 //
 //	DIR/master/job-events/      log of the job; gone when it is over
 //	DIR/worker-N/shuffle/       finished partitions; gone when the job is over

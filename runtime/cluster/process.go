@@ -36,6 +36,7 @@ type process struct {
 		gone     bool // its connection has ended
 		frozen   bool
 		expected bool         // its end is wanted
+		heir     bool         // another one takes its folder over
 		load     control.Load // as told last
 		read     *int64       // bytes, before its end
 		written  *int64
@@ -156,6 +157,13 @@ func (p *process) kill() {
 	default:
 		killGroup(p.cmd)
 	}
+}
+
+// bequeath says whether another process will take its folder over.
+func (p *process) bequeath(heir bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.heir = heir
 }
 
 // freeze stops it, or lets it go on.

@@ -47,10 +47,8 @@ func (c *Processes) Close() error {
 		}
 		c.spawner.close()
 		c.work.Wait()
-		if c.cfg.Batch {
-			for _, p := range workers { // of those that were killed
-				os.RemoveAll(p.dir)
-			}
+		for _, p := range workers { // also where another one was to take it over
+			os.RemoveAll(p.dir)
 		}
 	})
 	return nil

@@ -45,18 +45,21 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 	if err != nil {
 		return fmt.Errorf("kill-worker: %w", err)
 	}
+	p.bequeath(replaceAfter >= 0)
 	struck()
 	p.kill()
 	c.say("kill -9 of %s (process %d)", p.name, p.cmd.Process.Pid)
 	c.workers.leave(p, p.lastLoad())
-	if replaceAfter >= 0 {
-		c.later.do(replaceAfter, func() {
-			<-p.exited // its folder is the new one's
-			if _, err := c.startWorker(p.dir); err != nil {
-				c.say("%v", err)
-			}
-		})
+	if replaceAfter < 0 {
+		return nil
 	}
+	c.later.do(replaceAfter, func() {
+		<-p.exited // its folder is the new one's
+		if _, err := c.startWorker(p.dir); err != nil {
+			c.say("%v", err)
+			c.end(fmt.Errorf("no worker after kill-worker: %w", err))
+		}
+	})
 	return nil
 }
 

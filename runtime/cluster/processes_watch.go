@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 
 	"benchrun/runtime/control"
 	"benchrun/runtime/master"
@@ -16,8 +17,13 @@ func (c *Processes) watch(p *process) {
 	<-p.exited
 	p.lost()
 	p.mu.Lock()
-	expected := p.mu.expected
+	expected, heir := p.mu.expected, p.mu.heir
 	p.mu.Unlock()
+	if p.role == RoleWorker && !heir {
+		if err := os.RemoveAll(p.dir); err != nil {
+			c.say("the folder of %s, which nobody takes over: %v", p.name, err)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.workers.leave(p, p.lastLoad())
