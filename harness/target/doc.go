@@ -18,6 +18,9 @@
 //	job-state RECONCILING from the end of the replay until the partitions that workers hold are known
 //	event-replayed        once, after the replay: records is the number of events, bytes the size of the log;
 //	                      a reason says why it was of no use and all began anew
+//	event-log-failed      what finishes is not durable from here on, and it is tried again: reason; detail: what
+//	                      failed, "events" or "result"
+//	event-log-resumed     it is again, with all that had finished; detail
 //	partition-kept        vertex and subtask whose finished output the new master found
 //	partition-lost        vertex and subtask whose finished output is gone and is made again; reason
 //

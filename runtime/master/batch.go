@@ -49,8 +49,7 @@ type Batch struct {
 	partitions map[joblog.TaskID]map[batch.PartitionID]batch.Worker
 	commits    []joblog.AttemptID // to be carried out, one after the other
 	committing bool
-	unrecorded []recorded      // finished attempts that the log does not have yet, in order
-	cut        map[string]bool // vertices that are complete, as the log was told
+	unrecorded []recorded // finished attempts that the log does not have yet, in order
 
 	// Of a master that takes a job over.
 	replayed bool
@@ -71,7 +70,6 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 		attempts:   map[joblog.AttemptID]batch.Worker{},
 		results:    map[attemptKey]*batch.Result{},
 		partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
-		cut:        map[string]bool{},
 		asked:      map[batch.Worker]bool{},
 		dead:       map[batch.Worker]bool{},
 		before:     map[attemptKey]uint64{},
@@ -163,6 +161,9 @@ func (m *Batch) step(e batch.Event) {
 	m.loop.enqueue(func() {
 		for _, x := range m.scheduler.Step(m.now(), e) {
 			m.carryOut(x)
+		}
+		if len(m.attempts) == 0 {
+			m.log.hurry() // nothing else is left to wait for
 		}
 	})
 }

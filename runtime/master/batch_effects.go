@@ -36,14 +36,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 		m.ending.closing = true
 		m.log.do(func() { m.log.close(x.Clear, m.logClosed) })
 	case batch.RecordResult:
-		m.log.do(func() {
-			m.log.beside(func() error {
-				if err := m.log.folder.err(); err != nil {
-					return err
-				}
-				return m.cfg.Result.Write(x.Result)
-			}, m.resultKept)
-		})
+		m.log.keepResult(x.Result)
 	case batch.Log:
 		m.record(x)
 	case batch.SnapshotCoordinator:
@@ -157,21 +150,12 @@ func (m *Batch) record(x batch.Log) {
 		}
 		entry.Snapshots.Complete(all, nil)
 	}
-	switch e := x.Event.(type) {
-	case joblog.VerticesReset:
+	if e, ok := x.Event.(joblog.VerticesReset); ok {
 		for _, t := range e.Tasks {
 			m.forgetTask(t)
-			delete(m.cut, t.Vertex)
-		}
-	case joblog.VertexFinished:
-		if x.Cut {
-			m.cut[e.Attempt.Vertex] = true
 		}
 	}
 	m.log.append(entry)
-	if x.Cut && len(m.cut) == len(m.cfg.Graph.Vertices) {
-		m.log.hurry() // the job's end waits for the log
-	}
 }
 
 // forgetTask: what a task had done does not count any more.

@@ -25,6 +25,9 @@ func (m *Batch) commitNext() {
 		for i, id := range batchOf {
 			errs[i] = m.commit(id)
 		}
+		if errors.Join(errs...) != nil {
+			waitForStorage(m.ctx)
+		}
 		m.loop.post(func() {
 			m.committing = false
 			for i, id := range batchOf {

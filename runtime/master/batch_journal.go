@@ -3,7 +3,7 @@ package master
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"benchrun/runtime/control"
@@ -24,12 +24,26 @@ type journal struct {
 	closed bool
 	size   int64 // of what is replayed
 	had    bool  // there was something to replay when it was opened
+
+	appended, durable, hurried uint64 // numbers of events of this store
+
+	failing struct { // by what is written
+		sync.Mutex
+		what map[string]bool
+	}
 }
+
+// What the journal writes, as the timeline names it.
+const (
+	writesEvents = "events"
+	writesResult = "result"
+)
 
 // openJournal opens the log if the job has one: with recovery, or if an earlier
 // run with recovery left one.
 func openJournal(m *Batch) (*journal, error) {
 	j := &journal{m: m, folder: &mortalFolder{Folder: m.cfg.Log}}
+	j.failing.what = map[string]bool{}
 	if !options.BatchJobRecovery.Get(m.cfg.Values) {
 		names, err := m.cfg.Log.Names()
 		if err != nil {
@@ -69,27 +83,22 @@ func Unreadable(err error) bool {
 
 func (j *journal) open() (joblog.Store, error) {
 	v := j.m.cfg.Values
+	var store joblog.Store
 	c := joblog.Config{
 		Job: j.m.cfg.Job, Epoch: uint64(j.m.cfg.Epoch), BufferSize: int(options.JobEventBufferSize.Get(v)),
 		FlushInterval: options.JobEventFlushInterval.Get(v), Policy: joblog.SyncPolicy(options.JobEventSyncPolicy.Get(v)),
 		Durable: func(n uint64) {
 			j.m.loop.post(func() {
+				if j.store != store {
+					return // it was cleared since
+				}
+				j.durable = n
 				j.m.acknowledge(n)
 				j.m.step(batch.LogDurable{Number: n})
 			})
 		},
 		Pressure: func(on bool) { j.m.schedule(batch.LogPressure{On: on}) },
-		Trouble: func(since time.Time, cause error) {
-			if j.folder.dead.Load() {
-				return
-			}
-			e := timeline.Of(timeline.JobState)
-			e.State, e.Reason = "PROTECTED", ""
-			if cause != nil {
-				e.State, e.Reason = "UNPROTECTED", cause.Error()
-			}
-			j.m.cfg.Timeline.Add(e)
-		},
+		Trouble:  func(_ time.Time, cause error) { j.trouble(writesEvents, cause) },
 	}
 	if names, err := j.folder.Names(); err == nil {
 		j.size = 0
@@ -99,14 +108,21 @@ func (j *journal) open() (joblog.Store, error) {
 			}
 		}
 	}
+	var err error
 	if options.BatchRecoveryMode.Get(v) == string(batch.Faithful) {
-		return joblog.OpenFaithful(j.folder, c)
+		store, err = joblog.OpenFaithful(j.folder, c)
+	} else {
+		store, err = joblog.OpenHardened(j.folder, c)
 	}
-	return joblog.OpenHardened(j.folder, c)
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }
 
 func (j *journal) set(s joblog.Store) {
 	j.store = s
+	j.appended, j.durable, j.hurried = 0, 0, 0
 	j.m.shared.Lock()
 	j.m.shared.store = s
 	j.m.shared.Unlock()
@@ -147,6 +163,7 @@ func (j *journal) append(e joblog.Entry) {
 			return
 		}
 		n := j.store.Append(e)
+		j.appended = n
 		if x, ok := e.Event.(joblog.VertexFinished); ok {
 			j.m.unrecorded = append(j.m.unrecorded, recorded{n, x.Attempt, batch.Worker(x.Worker)})
 		}
@@ -175,16 +192,72 @@ func (m *Batch) acknowledge(durable uint64) {
 	}
 }
 
-// hurry makes the log durable now instead of after its interval. With the policy
-// none a flush is all there is.
+// hurry makes durable now, instead of after the log's interval, what the job waits
+// for. With the policy none that is a flush, which the end of a vertex is anyway.
 func (j *journal) hurry() {
-	if joblog.SyncPolicy(options.JobEventSyncPolicy.Get(j.m.cfg.Values)) == joblog.SyncNone {
+	if j.store == nil || j.busy || j.appended <= max(j.durable, j.hurried) ||
+		options.BatchRecoveryMode.Get(j.m.cfg.Values) == string(batch.Faithful) || joblog.SyncPolicy(options.JobEventSyncPolicy.Get(j.m.cfg.Values)) == joblog.SyncNone {
 		return
 	}
-	j.do(func() {
-		if store := j.store; store != nil {
-			j.m.work.Go(func() { _ = store.Sync(j.m.ctx) }) // Durable tells when it is; Trouble if it cannot be
+	j.hurried = j.appended
+	store := j.store
+	j.m.work.Go(func() { _ = store.Sync(j.m.ctx) }) // Durable tells when it is; Trouble if it cannot be
+}
+
+// trouble tells the timeline when writing begins to fail and when it works again.
+// Safe from any goroutine.
+func (j *journal) trouble(what string, cause error) {
+	j.failing.Lock()
+	changed := j.failing.what[what] != (cause != nil)
+	j.failing.what[what] = cause != nil
+	j.failing.Unlock()
+	if !changed || j.folder.dead.Load() {
+		return
+	}
+	e := timeline.Of(timeline.EventLogResumed)
+	if cause != nil {
+		e.Kind, e.Reason = timeline.EventLogFailed, cause.Error()
+	}
+	e.Detail = what
+	j.m.cfg.Timeline.Add(e)
+}
+
+// insistLimit bounds how long something is tried that does not go on without.
+const insistLimit = 30 * time.Second
+
+// insist is beside for what must be on the disk: while it fails it is shown and
+// tried again after the log's interval, for a disk that is full or away may come
+// back.
+func (j *journal) insist(what string, disk func() error, then func(error)) {
+	pause := options.JobEventFlushInterval.Get(j.m.cfg.Values)
+	j.beside(func() error {
+		begin := time.Now()
+		for {
+			err := j.folder.err()
+			if err != nil {
+				return err
+			}
+			err = disk()
+			if err != nil && time.Since(begin) < insistLimit {
+				j.trouble(what, err)
+				select {
+				case <-time.After(pause):
+					continue
+				case <-j.m.ctx.Done():
+				}
+			}
+			if err == nil {
+				j.trouble(what, nil)
+			}
+			return err
 		}
+	}, then)
+}
+
+// keepResult makes durable how the job has ended.
+func (j *journal) keepResult(r joblog.JobFinished) {
+	j.do(func() {
+		j.insist(writesResult, func() error { return j.m.cfg.Result.Write(r) }, j.m.resultKept)
 	})
 }
 
@@ -247,14 +320,12 @@ func (j *journal) clear() {
 		old := j.store
 		j.set(nil)
 		var store joblog.Store
-		j.beside(func() (err error) {
+		j.insist(writesEvents, func() (err error) {
 			if old != nil {
-				err = old.Close(true)
+				_ = old.Close(true) // what it leaves is wiped, whatever its end was like
+				old = nil
 			}
-			if werr := joblog.Wipe(j.folder); err == nil {
-				err = werr
-			}
-			if err == nil && options.BatchJobRecovery.Get(j.m.cfg.Values) {
+			if err = joblog.Wipe(j.folder); err == nil && options.BatchJobRecovery.Get(j.m.cfg.Values) {
 				store, err = j.open()
 			}
 			return err
@@ -298,63 +369,4 @@ func addStats(f control.BatchFigures, s joblog.Stats) control.BatchFigures {
 	f.Flushes += s.Flushes
 	f.GapTasks = s.GapTasks
 	return f
-}
-
-// mortalFolder is a folder that a master which was killed writes to no more.
-type mortalFolder struct {
-	joblog.Folder
-	dead atomic.Bool
-}
-
-var errDead = errors.New("the master was killed")
-
-func (f *mortalFolder) err() error {
-	if f.dead.Load() {
-		return errDead
-	}
-	return nil
-}
-
-func (f *mortalFolder) Create(name string) (joblog.File, error) {
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	x, err := f.Folder.Create(name)
-	if err != nil {
-		return nil, err
-	}
-	return &mortalFile{x, f}, nil
-}
-
-func (f *mortalFolder) Truncate(name string, size int64) error {
-	if err := f.err(); err != nil {
-		return err
-	}
-	return f.Folder.Truncate(name, size)
-}
-
-func (f *mortalFolder) Publish(temp, name string) error {
-	if err := f.err(); err != nil {
-		return err
-	}
-	return f.Folder.Publish(temp, name)
-}
-
-func (f *mortalFolder) Remove(name string) error {
-	if err := f.err(); err != nil {
-		return err
-	}
-	return f.Folder.Remove(name)
-}
-
-type mortalFile struct {
-	joblog.File
-	f *mortalFolder
-}
-
-func (x *mortalFile) Write(b []byte) (int, error) {
-	if err := x.f.err(); err != nil {
-		return 0, err
-	}
-	return x.File.Write(b)
 }

@@ -81,14 +81,17 @@ func TestLoopClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop()
 		var ran []string
-		started := make(chan struct{})
-		l.post(func() {
+		hold, started := make(chan struct{}), make(chan struct{})
+		l.post(func() { <-hold })
+		synctest.Wait()
+		l.post(func() { // with those behind it in the mailbox
 			close(started)
 			time.Sleep(time.Second)
 			ran = append(ran, "first")
 		})
-		<-started
 		l.post(func() { ran = append(ran, "second") })
+		close(hold)
+		<-started
 		asked := make(chan error, 1)
 		go func() { asked <- l.ask(context.Background(), func() error { return nil }) }()
 		synctest.Wait()

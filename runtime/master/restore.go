@@ -1,6 +1,7 @@
 package master
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -91,12 +92,7 @@ func (m *Master) restoreFrom(x checkpoint.RestoreFrom) {
 	m.background(func() {
 		r, err := m.load(p.graph, store, folder)
 		if err != nil && !snapshot.IsCorrupt(err) && !isMismatch(err) {
-			// Storage that is away is not asked again at once, whatever the
-			// pause of the restart strategy is.
-			select {
-			case <-time.After(loadPause):
-			case <-m.ctx.Done():
-			}
+			waitForStorage(m.ctx)
 		}
 		m.loop.post(func() {
 			switch {
@@ -113,8 +109,16 @@ func (m *Master) restoreFrom(x checkpoint.RestoreFrom) {
 	})
 }
 
-// loadPause is how long a failed attempt to read a checkpoint takes at least.
-const loadPause = 100 * time.Millisecond
+// waitForStorage keeps storage that is away from being asked again at once,
+// whatever the pause of the restart strategy is.
+func waitForStorage(ctx context.Context) {
+	select {
+	case <-time.After(storagePause):
+	case <-ctx.Done():
+	}
+}
+
+const storagePause = 100 * time.Millisecond
 
 // MismatchError says that a checkpoint cannot be restored, now or later.
 type MismatchError struct {

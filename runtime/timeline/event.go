@@ -28,6 +28,8 @@ const (
 	PartitionKept          Kind = "partition-kept"
 	PartitionLost          Kind = "partition-lost"
 	EventReplayed          Kind = "event-replayed"
+	EventLogFailed         Kind = "event-log-failed"
+	EventLogResumed        Kind = "event-log-resumed"
 	HostSample             Kind = "host-sample"
 	Throughput             Kind = "throughput"
 )

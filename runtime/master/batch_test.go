@@ -1,0 +1,281 @@
+package master
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"benchrun/runtime/control"
+	"benchrun/runtime/failpoint"
+	"benchrun/runtime/graph"
+	"benchrun/runtime/joblog"
+	"benchrun/runtime/options"
+	"benchrun/runtime/scheduling"
+	"benchrun/runtime/scheduling/batch"
+	"benchrun/runtime/source"
+	"benchrun/runtime/timeline"
+)
+
+// batchJob is a source of four splits on four subtasks and two tasks that read all
+// of it, with what outlives the masters of the job.
+type batchJob struct {
+	t      *testing.T
+	graph  *graph.Graph
+	values options.Values
+	folder *joblog.Dir
+	output string
+	log    *timeline.Log
+	epoch  int64
+	result keptResult
+}
+
+// keptResult is where the end of the job is kept; it fails as long as it is told to.
+type keptResult struct {
+	kept  *joblog.JobFinished
+	fails func() error
+}
+
+func (r *keptResult) Read() (*joblog.JobFinished, error) { return r.kept, nil }
+
+func (r *keptResult) Write(x joblog.JobFinished) error {
+	if r.fails != nil {
+		if err := r.fails(); err != nil {
+			return err
+		}
+	}
+	r.kept = &x
+	return nil
+}
+
+func newBatchJob(t *testing.T, more map[string]any) *batchJob {
+	t.Helper()
+	g, err := graph.Build(graph.Job{
+		Nodes: []graph.Node{{ID: "a", Operator: "sequence", Params: []byte(`{"records":4,"splits":4}`), Parallelism: 4, Source: true}, {ID: "b", Operator: "discard", Parallelism: 2}},
+		Links: []graph.Link{{From: "a", To: "b", Partitioner: graph.Hash}},
+	}, graph.Config{Batch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := map[string]any{options.BatchJobRecovery.Key(): true, options.HeartbeatTimeout.Key(): "1h"}
+	for k, v := range more {
+		set[k] = v
+	}
+	values, errs := options.Parse(set)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	folder, err := joblog.OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &batchJob{t: t, graph: g, values: values, folder: folder, output: t.TempDir(), log: timeline.New()}
+}
+
+// master starts the next one.
+func (j *batchJob) master() (*Batch, *pipe) {
+	j.t.Helper()
+	j.epoch++
+	network := newPipe()
+	m, err := NewBatch(BatchConfig{
+		Graph: j.graph, Values: j.values, Job: "job", Timeline: j.log, Origin: j.log.Origin(), Transport: network, Epoch: j.epoch,
+		Log: j.folder, Result: &j.result, OutputDir: j.output,
+	})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return m, network
+}
+
+// events are those of some kinds, as far as a test looks.
+func (j *batchJob) events(kinds ...timeline.Kind) (found []string) {
+	for _, e := range j.log.Events() {
+		if slices.Contains(kinds, e.Kind) {
+			found = append(found, strings.TrimSpace(string(e.Kind)+" "+e.Detail))
+		}
+	}
+	return found
+}
+
+// actor is a worker that does nothing and says that it has done all.
+type actor struct {
+	*fakeWorker
+	holds   []batch.Held
+	splits  map[joblog.AttemptID][]string
+	outputs map[joblog.AttemptID][]batch.Output
+	output  string // folder of its reports
+	waits   string // for the tasks of this vertex: they never finish
+	over    chan struct{}
+}
+
+// act joins a master. What another actor held is there.
+func (j *batchJob) act(p *pipe, before *actor, waits string) *actor {
+	w := &actor{
+		fakeWorker: joinAs(j.t, p, control.Hello{Slots: 2}), output: j.output, splits: map[joblog.AttemptID][]string{},
+		outputs: map[joblog.AttemptID][]batch.Output{}, waits: waits, over: make(chan struct{}),
+	}
+	if before != nil {
+		w.holds = before.holds
+	}
+	go w.play()
+	return w
+}
+
+// leave ends it.
+func (w *actor) leave() {
+	w.Close(false)
+	close(w.got)
+	<-w.over
+}
+
+func (w *actor) play() {
+	defer close(w.over)
+	for m := range w.got {
+		switch m := m.(type) {
+		case control.AskInventory:
+			w.Send(control.Inventory{Epoch: m.Epoch, Partitions: w.holds, Records: make([]int64, len(w.holds))})
+		case control.ReleasePartitions:
+			w.holds = slices.DeleteFunc(w.holds, func(h batch.Held) bool { return slices.Contains(m.Partitions, h.Partition) })
+		case control.DeployAttempt:
+			w.Send(control.AttemptState{Attempt: m.Attempt, State: scheduling.TaskRunning})
+			w.outputs[m.Attempt] = m.Outputs
+			if m.Attempt.Vertex == "a" {
+				w.Send(control.FromAttempt{Attempt: m.Attempt, Payload: source.EncodeReaderEvent(source.ReaderEvent{Register: true})})
+				continue
+			}
+			w.finish(m.Attempt)
+		case control.ToAttempt:
+			w.splits[m.Attempt] = append(w.splits[m.Attempt], m.Splits...)
+			w.finish(m.Attempt)
+		case control.JobOver:
+			w.Send(control.Leftover{Epoch: m.Epoch})
+		}
+	}
+}
+
+func (w *actor) finish(id joblog.AttemptID) {
+	if id.Vertex == w.waits {
+		return
+	}
+	r := batch.Result{Splits: w.splits[id]}
+	for _, o := range w.outputs[id] {
+		r.Results = append(r.Results, joblog.Result{DataSet: o.DataSet, Bytes: make([]int64, o.Subpartitions)})
+		w.holds = append(w.holds, batch.Held{Partition: batch.PartitionID{DataSet: o.DataSet, Producer: id}, Bytes: make([]int64, o.Subpartitions)})
+	}
+	if err := control.WriteReports(w.output, id, nil); err != nil {
+		w.Send(control.AttemptState{Attempt: id, State: scheduling.TaskFailed, Error: err.Error()})
+		return
+	}
+	w.Send(control.AttemptState{Attempt: id, State: scheduling.TaskFinished, Result: r})
+}
+
+// The end of a job does not wait for the interval in which the log is flushed,
+// whether one master ran it or a second one found the first vertex complete.
+// Fails if step does not hurry, or only if all vertices end under one master.
+func TestBatchEndDoesNotWaitForTheInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newBatchJob(t, map[string]any{options.JobEventFlushInterval.Key(): "1h"})
+		m, network := j.master()
+		m.Begin(0, 1, time.Minute)
+		w := j.act(network, nil, "b")
+		time.Sleep(10 * time.Second) // the sources have finished
+		if err := m.log.store.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.Kill()
+		w.leave()
+
+		begin := time.Now()
+		m, network = j.master()
+		m.Begin(0, 1, time.Minute)
+		w = j.act(network, w, "")
+		select {
+		case <-m.Done():
+			if err := m.Err(); err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Hour):
+			t.Error("the job has not ended")
+		}
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("the second master took %v", d)
+		}
+		if kept := j.events(timeline.PartitionKept); len(kept) != 4 {
+			t.Errorf("kept %d partitions", len(kept))
+		}
+		m.Close()
+		w.leave()
+	})
+}
+
+// A disk that fails for a while, under the events and under the result of the
+// job: the timeline has the beginning and the end of each trouble once, however
+// often it was tried; the job ends when it is over, and not before.
+// Fails if keepResult does not insist, if trouble tells each attempt, or if the
+// store does not try again.
+func TestBatchDiskFailsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newBatchJob(t, nil)
+		begin := time.Now()
+		full := errors.New("no space left")
+		until := func(d time.Duration) func() error {
+			return func() error {
+				if time.Since(begin) < d {
+					return full
+				}
+				return nil
+			}
+		}
+		j.result.fails = until(25 * time.Second)
+		m, network := j.master()
+		point, err := failpoint.Lookup("joblog/flush")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer point.Arm(func(int, string) error { return until(10 * time.Second)() })()
+		m.Begin(0, 1, time.Minute)
+		w := j.act(network, nil, "")
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if got := j.events(timeline.EventLogFailed, timeline.EventLogResumed); !slices.Equal(got, []string{"event-log-failed events"}) {
+			t.Errorf("while the log fails: %q", got)
+		}
+		if done := j.events(timeline.TaskState); len(done) == 0 {
+			t.Error("the job stands still")
+		}
+		<-m.Done()
+		if d := time.Since(begin).Round(time.Second); d < 25*time.Second || d > 27*time.Second || m.Err() != nil {
+			t.Errorf("ended after %v: %v", d, m.Err())
+		}
+		want := []string{"event-log-failed events", "event-log-resumed events", "event-log-failed result", "event-log-resumed result"}
+		if got := j.events(timeline.EventLogFailed, timeline.EventLogResumed); !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+		if j.result.kept == nil {
+			t.Error("the result is not kept")
+		}
+		m.Close()
+		w.leave()
+	})
+}
+
+// A disk that does not come back: the job ends with the error, after a limit.
+func TestBatchDiskStaysAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newBatchJob(t, nil)
+		full := errors.New("no space left")
+		j.result.fails = func() error { return full }
+		m, network := j.master()
+		m.Begin(0, 1, time.Minute)
+		w := j.act(network, nil, "")
+		begin := time.Now()
+		<-m.Done()
+		if d := time.Since(begin); d < insistLimit || d > insistLimit+10*time.Second || !errors.Is(m.Err(), full) {
+			t.Errorf("ended after %v: %v", d, m.Err())
+		}
+		m.Close()
+		w.leave()
+	})
+}
