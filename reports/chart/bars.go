@@ -18,6 +18,17 @@ type Group struct {
 	Label  string
 	Values []*float64
 	Notes  []string // of the values, for hovering
+	// Intervals of the values, by series; nil: none is known.
+	Low, High []*float64
+}
+
+// interval is that of a value, if it is known.
+func (g *Group) interval(series int) (low, high float64, ok bool) {
+	if series >= len(g.Low) || series >= len(g.High) || g.Low[series] == nil || g.High[series] == nil {
+		return 0, 0, false
+	}
+	low, high = *g.Low[series], *g.High[series]
+	return low, high, finite(low) && finite(high) && high >= low
 }
 
 func (b *Bars) values() []float64 {
@@ -26,6 +37,11 @@ func (b *Bars) values() []float64 {
 		for _, v := range g.Values {
 			if v != nil && finite(*v) {
 				vs = append(vs, *v)
+			}
+		}
+		for i := range g.Values {
+			if _, high, ok := g.interval(i); ok {
+				vs = append(vs, high)
 			}
 		}
 	}
@@ -58,7 +74,11 @@ func (b *Bars) describe() string {
 		var vs []string
 		for i, v := range g.Values {
 			if v != nil {
-				vs = append(vs, b.Series[i]+" "+Quantity(*v, b.Unit))
+				s := b.Series[i] + " " + Quantity(*v, b.Unit)
+				if low, high, ok := g.interval(i); ok {
+					s += " [" + Number(low, b.Unit) + " – " + Number(high, b.Unit) + "]"
+				}
+				vs = append(vs, s)
 			}
 		}
 		if len(vs) == 0 {
@@ -96,7 +116,7 @@ func (b *Bars) draw(s surface) {
 	for _, g := range b.Groups {
 		labels = append(labels, g.Label)
 	}
-	left := labelWidth(labels)
+	left := strongWidth(labels)
 	width := chartWidth - left - rightMargin
 	bottom := float64(len(b.Groups)) * b.groupHeight()
 	axis(s, sc, left, width, 0, bottom, axisTitle(unit, false))
@@ -118,7 +138,16 @@ func (b *Bars) draw(s surface) {
 				note += ", " + g.Notes[j]
 			}
 			s.rect(seriesClass(j), left, y, max(w, 1.5), barHeight, note)
-			s.text("val", "start", left+max(w, 1.5)+6, y+barHeight-3.5, Quantity(*v, b.Unit))
+			end := left + max(w, 1.5)
+			if low, high, ok := g.interval(j); ok {
+				from, to := left+sc.at(low/div)*width, left+sc.at(high/div)*width
+				s.line("whisker", from, y+barHeight/2, to, y+barHeight/2)
+				for _, x := range []float64{from, to} {
+					s.line("whisker", x, y+3, x, y+barHeight-3)
+				}
+				end = max(end, to)
+			}
+			s.text("val", "start", end+6, y+barHeight-3.5, Quantity(*v, b.Unit))
 		}
 	}
 }

@@ -63,3 +63,38 @@ func TestWorkOutage(t *testing.T) {
 		t.Errorf("at the fault %v was done", s)
 	}
 }
+
+var whiskers = regexp.MustCompile(`<line class="whisker" x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)"`)
+
+// An interval is drawn where its bar would end if it were that long.
+//
+// Fails if an end is not on the scale of the bars, or a bar without an interval
+// gets one.
+func TestBarsHaveIntervals(t *testing.T) {
+	b := &Bars{Unit: "s", Series: []string{"a", "b"}, Groups: []Group{{Label: "x", Values: []*float64{num(2), num(4)}, Low: []*float64{num(1), nil}, High: []*float64{num(4), nil}}}}
+	svg := b.SVG()
+	bars, lines := drawn(t, svg, "s"), whiskers.FindAllStringSubmatch(svg, -1)
+	if len(bars) != 2 || len(lines) != 3 {
+		t.Fatalf("%d bars, %d lines of intervals", len(bars), len(lines))
+	}
+	at := func(text string) float64 {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if from, to := at(lines[0][1]), at(lines[0][3]); math.Abs(to-bars[1][0]-bars[1][1]) > 0.2 || math.Abs(from-bars[0][0]-bars[0][1]/2) > 0.2 {
+		t.Errorf("from %v to %v beside bars %v", from, to, bars)
+	}
+}
+
+// Ratios that hardly differ from 1 do not fill the axis.
+//
+// Fails if the axis is as narrow as the ratios.
+func TestForestIsNotNarrow(t *testing.T) {
+	f := &Forest{Groups: []ForestGroup{{Rows: []Effect{{Label: "x", Ratio: num(1.0003)}}}}}
+	if s := f.scale(); s.min > 0.991 || s.max < 1.01 {
+		t.Errorf("from %v to %v", s.min, s.max)
+	}
+}

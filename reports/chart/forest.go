@@ -60,6 +60,10 @@ func (g *ForestGroup) sorted() []Effect {
 	return rows
 }
 
+// leastReach is what an axis shows at least to either side of 1: below it, ratios
+// are the same to any eye.
+const leastReach = 0.01
+
 // ciReach limits how far an interval widens the axis beyond the ratios.
 const ciReach = 4
 
@@ -67,7 +71,7 @@ const ciReach = 4
 // differ by much; over a narrow range a linear one looks the same and has
 // better ticks.
 func (f *Forest) scale() scale {
-	low, high := 1.0, 1.0
+	low, high := 1/(1+leastReach), 1+leastReach
 	for _, g := range f.Groups {
 		for _, e := range g.Rows {
 			if e.Band > 0 && finite(e.Band) {
@@ -185,7 +189,7 @@ func (f *Forest) draw(s surface) {
 		}
 		for _, e := range g.sorted() {
 			if e.Band > 0 && finite(e.Band) {
-				s.rect("range", x(1/(1+e.Band)), y, x(1+e.Band)-x(1/(1+e.Band)), effectHeight, f.band()+": within ±"+Number(e.Band*100, "%")+" % counts as the same")
+				s.rect("range", x(1/(1+e.Band)), y, x(1+e.Band)-x(1/(1+e.Band)), effectHeight, f.bandNote(e.Band))
 			}
 			y += effectHeight
 		}
@@ -223,6 +227,13 @@ func (f *Forest) band() string {
 		return "threshold"
 	}
 	return f.Band
+}
+
+func (f *Forest) bandNote(relative float64) string {
+	if f.Band == "" {
+		return "threshold: within ±" + Number(relative*100, "%") + " % counts as the same"
+	}
+	return f.Band + ": ±" + Number(relative*100, "%") + " %"
 }
 
 func (f *Forest) banded() bool {

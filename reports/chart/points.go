@@ -69,6 +69,9 @@ func labelWidth(labels []string) float64 {
 	return min(w, labelMax) + labelMargin
 }
 
+// strongWidth is the room that labels in bold take.
+func strongWidth(labels []string) float64 { return labelWidth(labels) + 10 }
+
 // describe says in words what the points show.
 func (p *Points) describe() string {
 	var parts []string

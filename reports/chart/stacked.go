@@ -18,8 +18,17 @@ type Stacked struct {
 type Sum struct {
 	Label string
 	Parts []*float64
+	Text  string // behind the bar; empty: the sum
 	Note  string // for hovering
 	Why   string
+}
+
+// words are what stands behind the bar.
+func (r *Sum) words(total float64, unit string) string {
+	if r.Text != "" {
+		return r.Text
+	}
+	return Quantity(total, unit)
 }
 
 // maxParts is how many series the style tells apart.
@@ -42,15 +51,17 @@ const (
 
 func (b *Stacked) scale() (sc scale, div float64, unit string) {
 	var totals []float64
-	high := 0.0
+	high, room := 0.0, 0.0
 	for i := range b.Rows {
 		if t, ok := b.Rows[i].total(); ok {
 			totals = append(totals, t)
 			high = max(high, t)
+			room = max(room, textWidth(b.Rows[i].words(t, b.Unit)))
 		}
 	}
 	div, unit = readable(totals, b.Unit)
-	return linear(0, high/div*1.12), div, unit // room for the sum behind the bar
+	// Room for the words behind the bar, of which the right margin has some.
+	return linear(0, high/div*(1+max(0.05, (room-rightMargin)/500))), div, unit
 }
 
 func (b *Stacked) height() float64 { return float64(len(b.Rows))*sumHeight + axisHeight }
@@ -70,7 +81,7 @@ func (b *Stacked) describe() string {
 				parts = append(parts, b.Series[j]+" "+Quantity(*p, b.Unit))
 			}
 		}
-		rows = append(rows, fmt.Sprintf("%s: %s (%s)", r.Label, Quantity(t, b.Unit), strings.Join(parts, ", ")))
+		rows = append(rows, fmt.Sprintf("%s: %s (%s)", r.Label, r.words(t, b.Unit), strings.Join(parts, ", ")))
 	}
 	return strings.Join(rows, "; ")
 }
@@ -105,7 +116,7 @@ func (b *Stacked) draw(s surface) {
 	for _, r := range b.Rows {
 		labels = append(labels, r.Label)
 	}
-	left := labelWidth(labels)
+	left := strongWidth(labels)
 	width := chartWidth - left - rightMargin
 	bottom := float64(len(b.Rows)) * sumHeight
 	axis(s, sc, left, width, 0, bottom, axisTitle(unit, false))
@@ -138,6 +149,6 @@ func (b *Stacked) draw(s surface) {
 			}
 			s.rect(seriesClass(j), left+from, y, to-from, sumBar, note)
 		}
-		s.text("val", "start", left+sc.at(total/div)*width+6, y+sumBar-5, Quantity(total, b.Unit))
+		s.text("val", "start", left+sc.at(total/div)*width+6, y+sumBar-5, r.words(total, b.Unit))
 	}
 }

@@ -35,6 +35,7 @@ type Timeline struct {
 	Checkpoints []Checkpoint
 	Rates       []Rate
 	MaxRate     float64 // top of the throughput lane, higher rates are cut; 0: RateTop
+	Batch       bool    // a job that has no checkpoints
 }
 
 // Lane is one vertex; a strip is one subtask, or several side by side that are
@@ -142,7 +143,9 @@ func (t *Timeline) layout() layout {
 		y += max(h*float64(len(lane.Strips)), 12) + laneGap
 	}
 	l.checkpoints = y
-	y += checkpointLane + laneGap
+	if !t.Batch {
+		y += checkpointLane + laneGap
+	}
 	if len(t.Rates) > 0 {
 		l.rates = y + 4
 		y += rateLane + laneGap
@@ -301,7 +304,9 @@ func (t *Timeline) describe() string {
 			failed++
 		}
 	}
-	parts = append(parts, fmt.Sprintf("%d checkpoints complete, %d failed", done, failed))
+	if !t.Batch {
+		parts = append(parts, fmt.Sprintf("%d checkpoints complete, %d failed", done, failed))
+	}
 	return strings.Join(parts, "; ")
 }
 
@@ -317,7 +322,14 @@ func (t *Timeline) SVG() string {
 // PNG draws the timeline as a picture.
 func (t *Timeline) PNG() ([]byte, error) {
 	l := t.layout()
-	return onPaper(t.Title, stateSigns(sign{"ckcross", true, "failed"}), l.bottom+axisHeight, func(s surface) { t.draw(s, l) })
+	signs := stateSigns(sign{"ckcross", true, "failed"})
+	if t.Batch {
+		signs = nil
+		for _, state := range []State{Deploying, Initializing, Running} {
+			signs = append(signs, sign{stateClass(state), false, state.String()})
+		}
+	}
+	return onPaper(t.Title, signs, l.bottom+axisHeight, func(s surface) { t.draw(s, l) })
 }
 
 // stateSigns is the legend of states and checkpoints; the page has it in its
@@ -338,7 +350,9 @@ func (t *Timeline) draw(s surface, l layout) {
 	for i, lane := range t.Lanes {
 		t.drawLane(s, l, i, lane)
 	}
-	t.drawCheckpoints(s, l)
+	if !t.Batch {
+		t.drawCheckpoints(s, l)
+	}
 	t.drawRates(s, l)
 	for _, m := range l.marks {
 		class := "mark"

@@ -93,7 +93,7 @@ func (w *Work) draw(s surface) {
 	for _, r := range w.Rows {
 		labels = append(labels, r.Label)
 	}
-	left := labelWidth(labels) + 34
+	left := strongWidth(labels) + 34
 	width := chartWidth - left - 24
 	bottom := w.height() - axisHeight
 	x := func(t float64) float64 { return left + sc.at(t)*width }

@@ -3,8 +3,8 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
-	"strings"
 
 	"benchrun/harness/result"
 	"benchrun/reports/chart"
@@ -25,29 +25,73 @@ var recoveryPhases = []string{"detect_s", "recovery_elect_s", "recovery_replay_s
 // stories are those of the typical trials, by column.
 func (w *workloadView) batch() {
 	if metrics := w.everywhere(batchMetrics); len(metrics) > 0 {
-		w.Batch = &table{ID: w.ID + "-batch", Caption: "Batch: what the recovery took and what was done again, medians; times in seconds"}
+		w.Batch = &table{ID: w.ID + "-batch", Caption: "What the recovery took and what was done again: medians; times in seconds"}
 		w.medians(w.Batch, metrics)
 	}
 	w.work()
-	w.sums("phases-of-control", "From the loss of the master to the first task of the next: medians of the phases", "s", "no master was lost", recoveryPhases, func(i int, prefix string) []*float64 {
-		if _, ok := w.stat(i, prefix+"control_recovery_s"); !ok {
-			return nil
-		}
-		var parts []*float64
-		for _, m := range recoveryPhases {
-			parts = append(parts, w.median(i, prefix+m))
-		}
-		return parts
-	})
-	w.sums("done-again", "Work done again, of what had finished at the fault: medians", "ratio", "nothing had finished, or nothing was lost", []string{"output lost", "output still there: avoidable"}, func(i int, prefix string) []*float64 {
-		all, avoidable := w.median(i, prefix+"reexecuted_fraction"), w.median(i, prefix+"avoidable_reexecuted_fraction")
-		if all == nil || avoidable == nil {
-			return nil
-		}
-		lost := max(0, *all-*avoidable)
-		return []*float64{&lost, avoidable}
-	})
+	w.controlPhases()
+	w.doneAgain()
 	w.recoveryCost()
+}
+
+// controlPhases draws how control came back: in each cell of the trial whose
+// control recovery is nearest the median, so that the phases add up.
+func (w *workloadView) controlPhases() {
+	w.sums("phases-of-control", "From the loss of the master to the first task of the next", "in each cell the trial nearest the median of control recovery, which stands behind the bar with its 95 % interval; the time until the next master is started (down-for) is part of “"+short("recovery_elect_s")+"”",
+		"s", recoveryPhases, func(i int, f faultView) (r chart.Sum, ok bool) {
+			s, ok := w.stat(i, f.prefix+"control_recovery_s")
+			if !ok {
+				return r, false
+			}
+			t := w.nearest(i, f.prefix+"control_recovery_s", s.Median)
+			for _, m := range recoveryPhases {
+				var part *float64
+				if v, ok := t.Value(f.prefix + m); ok {
+					part = &v
+				}
+				r.Parts = append(r.Parts, part)
+			}
+			r.Note, r.Text = "trial "+t.Trial, quantityText(s)
+			return r, true
+		})
+}
+
+// doneAgain draws the share of the finished work that was done again, by cause.
+func (w *workloadView) doneAgain() {
+	w.sums("done-again", "Finished work that was done again", "share of the task-seconds that had finished at the fault: medians with their 95 % intervals", "%",
+		[]string{"unavoidable: output lost, or its input", "avoidable"}, func(i int, f faultView) (r chart.Sum, ok bool) {
+			s, ok := w.stat(i, f.prefix+"reexecuted_fraction")
+			avoidable := w.median(i, f.prefix+"avoidable_reexecuted_fraction")
+			if !ok || avoidable == nil {
+				return r, false
+			}
+			lost, rest := 100*max(0, s.Median-*avoidable), 100**avoidable
+			r.Parts = []*float64{&lost, &rest}
+			s, _ = asShare("reexecuted_fraction", s)
+			r.Text = quantityText(s)
+			return r, true
+		})
+}
+
+// quantityText is a median with its interval, or the number of its samples.
+func quantityText(s result.Stat) string {
+	text := chart.Quantity(s.Median, s.Unit)
+	if s.CILow != nil && s.CIHigh != nil && s.Min != s.Max {
+		return text + " [" + chart.Number(*s.CILow, s.Unit) + " – " + chart.Number(*s.CIHigh, s.Unit) + "]"
+	}
+	return text + ", n = " + fmt.Sprint(s.N)
+}
+
+// nearest is the good trial of a column whose metric is nearest a value.
+func (w *workloadView) nearest(i int, metric string, to float64) (best *result.Trial) {
+	off := math.Inf(1)
+	for j := range w.columns[i].Trials {
+		t := &w.columns[i].Trials[j]
+		if v, ok := t.Value(metric); ok && t.Outcome == result.OK && math.Abs(v-to) < off {
+			best, off = t, math.Abs(v-to)
+		}
+	}
+	return best
 }
 
 // median is that of a metric in a column; nil: no samples.
@@ -91,30 +135,29 @@ func (w *workloadView) addBatch(name, title, note string, p svgPicture, series .
 	w.BatchFigures = append(w.BatchFigures, figure{ID: w.ID + "-" + name, Title: title, Note: note, Series: series, File: plotName(w.Name, name), SVG: template.HTML(p.SVG()), picture: p})
 }
 
-// sums draws a bar of parts for each fault of each column. Without any there is
-// no figure.
-func (w *workloadView) sums(name, title, unit, why string, series []string, parts func(i int, prefix string) []*float64) {
+// sums draws a bar of parts for each fault of each column that has one. Without
+// any there is no figure.
+func (w *workloadView) sums(name, title, note, unit string, series []string, bar func(i int, f faultView) (chart.Sum, bool)) {
 	words := slices.Clone(series)
 	for j := range words {
 		words[j] = short(words[j])
 	}
 	b := &chart.Stacked{Title: w.Name + ": " + lower(title), Unit: unit, Series: words}
-	any := false
 	for k, f := range w.faults {
 		for i := range w.columns {
-			row := chart.Sum{Label: w.labels[i], Parts: parts(i, f.prefix), Why: why}
-			if k > 0 {
-				if row.Parts == nil {
-					continue
-				}
+			row, ok := bar(i, f)
+			if !ok {
+				continue
+			}
+			row.Label = w.labels[i]
+			if k > 0 && len(w.faults) > 1 {
 				row.Label += ", " + f.name
 			}
-			any = any || row.Parts != nil
 			b.Rows = append(b.Rows, row)
 		}
 	}
-	if any {
-		w.addBatch(name, title, "", b, words...)
+	if len(b.Rows) > 0 {
+		w.addBatch(name, title, note, b, words...)
 	}
 }
 
@@ -126,14 +169,14 @@ func (w *workloadView) recoveryCost() {
 		return
 	}
 	t := &table{
-		ID: w.ID + "-recovery-cost", Caption: "What job recovery costs and what it saves: medians of the blocks",
+		ID: w.ID + "-recovery-cost", Caption: "What job recovery costs and what it saves: medians of the blocks, 95 % intervals",
 		Head: []column{
-			{Text: "steady overhead", Sub: "makespan with / without", Title: metricOf("steady_overhead_ratio").Help}, {Text: "noise floor", Sub: "of so many pairs", Title: "how far the median of so many ratios is from 1 by chance, as neighbouring blocks without job recovery say"},
-			{Text: "recording", Sub: "of the machine, same run", Title: metricOf("recording_overhead").Help}, {Text: "recovery efficiency", Sub: "1: only the outage was lost", Title: metricOf("recovery_efficiency").Help}, {Text: "pairs", Sub: "of planned"},
+			{Text: "steady overhead", Sub: "makespan, no fault", Title: metricOf("steady_overhead_ratio").Help}, {Text: "noise floor", Sub: "of so many pairs", Title: "how far the median of so many ratios is from 1 by chance, as neighbouring blocks without job recovery say"},
+			{Text: "recording", Sub: "of the machine, same run", Title: metricOf("recording_overhead").Help}, {Text: "recovery efficiency", Sub: "1: only the outage was lost", Title: metricOf("recovery_efficiency").Help}, {Text: "blocks", Sub: "of planned"},
 		},
-		Note: "An overhead below the noise floor cannot be seen in makespans; what recording takes in the run itself can.",
+		Note: "An overhead below the noise floor cannot be seen in makespans; what recording takes in the run itself can. An efficiency above 1: tasks went on through the outage.",
 	}
-	f := &chart.Forest{Title: w.Name + ": makespan with job recovery against without", Reference: "the same without job recovery", Band: "noise floor", Groups: []chart.ForestGroup{{Better: "lower"}}}
+	f := &chart.Forest{Title: w.Name + ": makespan with job recovery against without", Reference: w.reference(), Band: "noise floor", Groups: []chart.ForestGroup{{Better: "lower"}}}
 	for i := range w.columns {
 		for _, d := range derived[w.columns[i].Name] {
 			w.derivation(i, d, t, f)
@@ -141,7 +184,7 @@ func (w *workloadView) recoveryCost() {
 	}
 	w.RecoveryCost = t
 	if len(f.Groups[0].Rows) > 0 {
-		w.addBatch("overhead", "What job recovery costs where nothing happens", "ratios of makespans within blocks; shaded: the noise floor", f)
+		w.addBatch("overhead", "What job recovery costs where nothing happens", "ratios of makespans within blocks with their interval; shaded: the noise floor, which neighbouring blocks without job recovery give", f)
 	}
 }
 
@@ -153,249 +196,42 @@ func (w *workloadView) derivation(i int, d verdict.Derivation, t *table, f *char
 		return
 	}
 	none := cell{Text: "–", Class: "dim"}
-	value := cell{Text: chart.Number(x.Median, "ratio"), Title: d.Metric}
-	if x.CI != nil {
-		value.Sub = "[" + chart.Number(x.CI.Low, "ratio") + " – " + chart.Number(x.CI.High, "ratio") + "]"
-	}
 	recording := none
-	if m := w.median(i, "recording_overhead"); m != nil {
-		recording = cell{Text: share(*m)}
+	if _, ok := w.stat(i, "recording_overhead"); ok {
+		recording = w.medianCell(i, "recording_overhead")
+	}
+	write := func(v float64) string { return fmt.Sprintf("%.2f", v) }
+	overhead := d.Metric == "steady_overhead_ratio"
+	if overhead {
+		write = changed
+	}
+	value := cell{Text: write(x.Median), Title: fmt.Sprintf("%s: median %v", d.Metric, x.Median)}
+	if x.CI != nil {
+		value.Sub = "[" + write(x.CI.Low) + " – " + write(x.CI.High) + "]"
 	}
 	r := row{Label: w.labels[i], Title: c.Name}
-	pairs := cell{Text: fmt.Sprintf("%d of %d", len(d.Values), c.Planned)}
-	if d.Metric != "steady_overhead_ratio" {
-		r.Cells = []cell{none, none, recording, value, pairs}
+	blocks := cell{Text: fmt.Sprintf("%d of %d", len(d.Values), c.Planned)}
+	if !overhead {
+		r.Cells = []cell{none, none, recording, value, blocks}
 		t.Rows = append(t.Rows, r)
 		return
 	}
 	floor := none
-	base := slices.IndexFunc(w.columns, func(x verdict.Column) bool { return x.Name == d.Base })
 	e := chart.Effect{Label: w.labels[i], Ratio: &x.Median, N: len(d.Values), Planned: c.Planned, Verdict: string(verdict.Inconclusive)}
-	if base >= 0 {
-		e.Verdict = string(verdict.Against(w.run, c, &w.columns[base], "makespan_s", w.thresholds).Verdict)
-		if v, ok := verdict.NoiseFloor(&w.columns[base], len(d.Values)); ok {
-			floor = cell{Text: "±" + share(v-1)}
-			e.Band = v - 1
-		}
+	if k := w.twin(i); k >= 0 {
+		e.Verdict = string(verdict.Against(w.run, c, &w.columns[k], "makespan_s", w.thresholds, 1).Verdict)
+	}
+	if v, ok := w.floor(d); ok {
+		floor = cell{Text: "±" + share(v-1)}
+		e.Band = v - 1
 	}
 	if x.CI != nil {
 		e.Low, e.High = &x.CI.Low, &x.CI.High
 	}
 	f.Groups[0].Rows = append(f.Groups[0].Rows, e)
-	r.Cells = []cell{value, floor, recording, none, pairs}
+	r.Cells = []cell{value, floor, recording, none, blocks}
 	t.Rows = append(t.Rows, r)
 }
 
 // share writes a small part of a whole.
 func share(v float64) string { return chart.Number(100*v, "%") + " %" }
-
-// finish is one attempt that finished, in seconds from submission.
-type finish struct {
-	task
-	from, at, gone float64 // gone < 0: its work counts to the end
-	records        int64
-}
-
-// progress makes the curve of useful work of a trial, and tells its last moment.
-// Work is taken off at the fault before the task ran again.
-func progress(s *story) (p chart.Progress, to float64) {
-	begin := int64(0)
-	if i := slices.IndexFunc(s.events, func(e result.Event) bool { return e.Kind == "job-state" }); i >= 0 {
-		begin = s.events[i].TUs
-	}
-	at := func(us int64) float64 { return float64(us-begin) / 1e6 }
-	faults := map[string]result.Fault{}
-	for _, f := range s.trial.Faults {
-		faults[f.Name] = f
-	}
-	var all []*finish
-	done, began := map[task]*finish{}, map[task]float64{}
-	lastFault := -1.0
-	for _, e := range s.events {
-		t := task{e.Vertex, e.Subtask}
-		to = max(to, at(e.TUs))
-		switch {
-		case e.Kind == "fault":
-			lastFault = at(e.TUs)
-			name := e.Detail
-			if name == "" {
-				name = e.State
-			}
-			p.Faults = append(p.Faults, chart.Mark{T: at(e.TUs), Text: name, Fault: true})
-			if d, ok := faults[e.Detail].Metrics["control_recovery_s"]; ok {
-				p.Outages = append(p.Outages, chart.Outage{From: at(e.TUs), To: at(e.TUs) + d})
-			}
-		case e.Kind == "job-state" && e.State == "FINISHED":
-			end := at(e.TUs)
-			p.End = &end
-		case e.Kind == "task-state" && e.State == "DEPLOYING":
-			began[t] = at(e.TUs)
-			if old := done[t]; old != nil {
-				old.gone = at(e.TUs)
-				if lastFault >= old.at {
-					old.gone = lastFault
-				}
-				delete(done, t)
-			}
-		case e.Kind == "task-state" && e.State == "FINISHED" && e.Records > 0:
-			f := &finish{t, began[t], at(e.TUs), -1, e.Records}
-			all, done[t] = append(all, f), f
-		}
-	}
-	if s.trial.Outcome != result.OK {
-		p.Ended = string(s.trial.Outcome)
-	}
-	p.Steps = steps(all)
-	return p, to
-}
-
-// steps adds finished work up and takes off what was lost.
-func steps(all []*finish) []chart.WorkStep {
-	type change struct {
-		t       float64
-		records int64
-	}
-	var changes []change
-	total := int64(0)
-	for _, f := range all {
-		changes = append(changes, change{f.at, f.records})
-		if f.gone >= 0 {
-			changes = append(changes, change{f.gone, -f.records})
-		} else {
-			total += f.records
-		}
-	}
-	slices.SortStableFunc(changes, func(a, b change) int {
-		switch {
-		case a.t < b.t:
-			return -1
-		case a.t > b.t:
-			return 1
-		}
-		return 0
-	})
-	if total == 0 {
-		for _, f := range all { // nothing was left in the end: of all that there was
-			total += f.records
-		}
-	}
-	var out []chart.WorkStep
-	sum := int64(0)
-	for _, c := range changes {
-		sum += c.records
-		step := chart.WorkStep{T: c.t, Share: float64(sum) / float64(max(total, 1))}
-		if n := len(out); n > 0 && out[n-1].T == c.t {
-			out[n-1] = step
-			continue
-		}
-		out = append(out, step)
-	}
-	return out
-}
-
-// batchLabels name the cells of a batch workload: one in which nothing happens
-// by that, and axes of the scenario that are the same in all others not at all.
-func (w *workloadView) batchLabels() {
-	if w.spec.Mode != "batch" || len(w.spec.ScenarioAxes) == 0 {
-		return
-	}
-	faulty := func(c *verdict.Column) bool {
-		return slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return len(t.Faults) > 0 })
-	}
-	values := map[string]map[string]bool{}
-	some := false
-	for i := range w.columns {
-		c := &w.columns[i]
-		if !faulty(c) {
-			continue
-		}
-		some = true
-		for _, axis := range w.spec.ScenarioAxes {
-			if values[axis] == nil {
-				values[axis] = map[string]bool{}
-			}
-			values[axis][fmt.Sprint(c.Flags[axis])] = true
-		}
-	}
-	if !some {
-		return
-	}
-	for i := range w.columns {
-		c := &w.columns[i]
-		quiet := !faulty(c) && slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return t.Outcome == result.OK })
-		var keep []string
-		for pair := range strings.SplitSeq(c.Cell, ",") {
-			name, _, _ := strings.Cut(pair, "=")
-			if slices.Contains(w.spec.ScenarioAxes, name) && (quiet || len(values[name]) < 2) {
-				continue
-			}
-			keep = append(keep, pair)
-		}
-		name := label(strings.Join(keep, ","))
-		if quiet {
-			name += ", no fault"
-		}
-		if c.Name != c.Cell {
-			name += " @ " + c.Build
-		}
-		if !slices.Contains(w.labels[:i], name) {
-			w.labels[i] = name
-		}
-	}
-}
-
-// batchHeadline says what the same fault cost with and without job recovery: of
-// the pair of cells in which a restart costs most. Cells with a fault and without
-// one are no rivals. It tells whether there is such a pair.
-func (w *workloadView) batchHeadline() bool {
-	best, other, free := -1, -1, -1
-	slowest := 0.0
-	for i := range w.columns {
-		c := &w.columns[i]
-		if c.Flags["J"] != true || !strings.Contains(noun(w.faultOf(i)), "loss") {
-			continue
-		}
-		for k := range w.columns {
-			x := &w.columns[k]
-			same := x.Build == c.Build && x.Flags["J"] == false && w.faultOf(k) != ""
-			for name, v := range c.Flags {
-				same = same && (name == "J" || x.Flags[name] == v)
-			}
-			if a, b := w.median(i, "makespan_s"), w.median(k, "makespan_s"); same && a != nil && b != nil && *b > slowest {
-				best, other, slowest = i, k, *b
-			}
-		}
-	}
-	if best < 0 {
-		return false
-	}
-	for i := range w.columns {
-		if w.faultOf(i) == "" && w.columns[i].Flags["J"] == false && w.median(i, "makespan_s") != nil {
-			free = i
-		}
-	}
-	say := func(i int) string { return rough(*w.median(i, "makespan_s"), "s") }
-	text := fmt.Sprintf("After %s the job took %s with job recovery (%s) and %s without.", noun(w.faultOf(best)), say(best), w.labels[best], say(other))
-	if free >= 0 {
-		text += fmt.Sprintf(" Undisturbed it takes %s.", say(free))
-	}
-	w.Headline = append(w.Headline, text)
-	if v := w.median(best, "avoidable_reexecuted_fraction"); v != nil {
-		if *v == 0 {
-			w.Headline = append(w.Headline, "With job recovery nothing was done again whose output was still there.")
-		} else {
-			w.Headline = append(w.Headline, fmt.Sprintf("With job recovery %s of the finished work was done again although its output was still there.", share(*v)))
-		}
-	}
-	return true
-}
-
-// faultOf is the kind of the first fault of a column's trials; empty: none.
-func (w *workloadView) faultOf(i int) string {
-	for _, t := range w.columns[i].Trials {
-		if t.Outcome == result.OK && len(t.Faults) > 0 {
-			return t.Faults[0].Kind
-		}
-	}
-	return ""
-}

@@ -25,6 +25,9 @@ type comparison struct {
 // against lists what was compared: a metric of every cell with the reference
 // cell, or of every cell with the base build.
 func (w *workloadView) against(metric string, builds bool) []comparison {
+	if !builds && w.twinned() {
+		return w.againstTwins(metric)
+	}
 	var out []comparison
 	m := metricOf(metric)
 	reference := verdict.Reference(w.run, w.Name)
@@ -109,7 +112,7 @@ func (w *workloadView) comparisons() {
 		base, _ := verdict.BaseBuild(w.run)
 		w.forests("builds", "the other builds against "+base, base, w.against(w.spec.Primary, true), true)
 	}
-	if len(w.summary.Pairs) > 0 {
+	if len(w.summary.Pairs) > 0 || w.twinned() {
 		w.forests("reference", "cells against "+w.reference(), w.reference(), w.against(w.spec.Primary, false), false)
 	}
 	for _, f := range w.faults[1:] {
@@ -136,7 +139,9 @@ func (w *workloadView) forests(id, title, reference string, all []comparison, bu
 	}
 	f := &chart.Forest{Title: w.Name + ", " + short(primary) + ": " + title, Reference: reference, Groups: []chart.ForestGroup{group(primary, all)}}
 	f.Groups[0].Name = ""
-	add("forest-"+id, capital(short(primary))+": "+title, "ratios within blocks, the smallest first", f)
+	if builds || !w.twinned() || w.faults[0].kind != "" { // else the overhead is drawn with its noise
+		add("forest-"+id, capital(short(primary))+": "+title, "ratios within blocks, the smallest first", f)
+	}
 	three := &chart.Forest{Title: w.Name + ": " + title, Reference: reference}
 	for _, m := range together {
 		if w.has(m) {

@@ -17,6 +17,10 @@ import (
 // overviews compare the medians of the three metrics after each fault, or of
 // the primary one where those were not measured.
 func (w *workloadView) overviews() {
+	if w.twinned() && w.has("makespan_s") {
+		w.twinOverview()
+		return
+	}
 	for k, f := range w.faults {
 		metrics := w.present(f.prefix, together)
 		unit := "s"
@@ -36,13 +40,7 @@ func (w *workloadView) overviews() {
 		for i := range w.columns {
 			g := chart.Group{Label: w.labels[i]}
 			for _, m := range metrics {
-				s, ok := w.stat(i, m)
-				if !ok {
-					g.Values, g.Notes = append(g.Values, nil), append(g.Notes, "")
-					continue
-				}
-				g.Values = append(g.Values, &s.Median)
-				g.Notes = append(g.Notes, "median of "+count(s.N, "trial", "trials"))
+				w.bar(&g, i, m)
 			}
 			b.Groups = append(b.Groups, g)
 		}
@@ -54,6 +52,47 @@ func (w *workloadView) overviews() {
 			ID: w.ID + "-" + name, Title: title, File: plotName(w.Name, name), SVG: template.HTML(b.SVG()), picture: b, Series: b.Series,
 		})
 	}
+}
+
+// bar adds the median of a metric in a column to a group of bars; below 0 there
+// is no column.
+func (w *workloadView) bar(g *chart.Group, i int, metric string) {
+	var s result.Stat
+	ok := false
+	if i >= 0 {
+		s, ok = w.stat(i, metric)
+	}
+	if !ok {
+		g.Values, g.Notes, g.Low, g.High = append(g.Values, nil), append(g.Notes, ""), append(g.Low, nil), append(g.High, nil)
+		return
+	}
+	g.Values, g.Low, g.High = append(g.Values, &s.Median), append(g.Low, s.CILow), append(g.High, s.CIHigh)
+	g.Notes = append(g.Notes, "median of "+count(s.N, "trial", "trials"))
+}
+
+// twinOverview sets the makespans with job recovery beside those without, a group
+// for each fault and one for none.
+func (w *workloadView) twinOverview() {
+	b := &chart.Bars{Title: w.Name + ": makespan with and without job recovery", Unit: "s", Series: []string{"no job recovery", "job recovery"}}
+	for i, k := range w.twins() {
+		if k < 0 {
+			continue
+		}
+		g := chart.Group{Label: w.scenes[i]}
+		if g.Label == "" {
+			g.Label = short("makespan_s")
+		}
+		if w.columns[i].Name != w.columns[i].Cell {
+			g.Label += " @ " + w.columns[i].Build
+		}
+		w.bar(&g, k, "makespan_s")
+		w.bar(&g, i, "makespan_s")
+		b.Groups = append(b.Groups, g)
+	}
+	w.Overviews = append(w.Overviews, figure{
+		ID: w.ID + "-overview", Title: "Makespan with and without job recovery", Note: "medians with their 95 % intervals, where there are six samples",
+		File: plotName(w.Name, "overview"), SVG: template.HTML(b.SVG()), picture: b, Series: b.Series,
+	})
 }
 
 // points draws every sample of the metrics that count, for every fault.
@@ -122,6 +161,7 @@ func (w *workloadView) timelines(dir string) error {
 		}
 		if len(events) > 0 {
 			stories[i] = newStory(t, events)
+			stories[i].tracks.waves = w.spec.Mode == "batch"
 		}
 	}
 	w.stories = stories

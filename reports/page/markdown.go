@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,8 +22,10 @@ func markdown(v *view) string {
 		}
 		b.WriteString("\n\n")
 		markdownTable(&b, w.Results, "cell")
-		if w.Verdicts != nil {
-			markdownTable(&b, w.Verdicts, "cell")
+		for _, t := range []*table{w.Verdicts, w.Batch, w.RecoveryCost} {
+			if t != nil {
+				markdownTable(&b, t, "cell")
+			}
 		}
 		if w.Limits != nil {
 			markdownTable(&b, w.Limits, "cell")
@@ -36,6 +39,9 @@ func markdown(v *view) string {
 			b.WriteString(c.Value + "\n")
 		}
 		b.WriteString("```\n\n")
+	}
+	if !slices.ContainsFunc(v.Workloads, func(w *workloadView) bool { return w.spec.Mode != "batch" }) {
+		return b.String()
 	}
 	b.WriteString("RUNNING means different things with different options: with neither R nor D it comes early and the first checkpoint late, with R alone when everything restored has been processed, with D at once. Read it beside the other two times.\n")
 	return b.String()

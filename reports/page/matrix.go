@@ -83,6 +83,9 @@ const (
 // heat draws the matrix of the primary metric if it has two axes or more: one
 // axis, a numeric one if there is one, down, all others across.
 func (w *workloadView) heat() {
+	if w.twinned() && len(w.spec.ScenarioAxes) > 0 {
+		return // cells in which nothing happens are no place of such a matrix
+	}
 	var cells []string
 	builds := verdict.Builds(w.run)
 	build := builds[len(builds)-1]

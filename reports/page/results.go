@@ -37,6 +37,9 @@ func (w *workloadView) results() {
 	for _, m := range metrics {
 		d := metricOf(m)
 		sub := unitWord(d.Unit)
+		if isShare(m) {
+			sub = "share"
+		}
 		if d.Better != result.Neutral {
 			sub += ", " + string(d.Better) + " is better"
 		}
@@ -44,7 +47,7 @@ func (w *workloadView) results() {
 	}
 	t.Head = append(t.Head, column{Text: "recovery path", Sub: "as recorded"})
 	primary := w.spec.Primary
-	paired := len(w.summary.Pairs) > 0
+	paired := len(w.summary.Pairs) > 0 || w.twinned()
 	if paired {
 		t.Head = append(t.Head, column{Text: w.ratioTitle(), Sub: short(primary), Title: "median of the ratios within blocks, " + primary + ", to " + w.reference()})
 	}
@@ -52,6 +55,9 @@ func (w *workloadView) results() {
 	for k, f := range w.faults {
 		w.group(t, f)
 		for i := range w.columns {
+			if k > 0 && w.untouched(i, f) {
+				continue
+			}
 			c := &w.columns[i]
 			r := row{Label: w.labels[i], Title: c.Name, Cells: []cell{okCell(c)}}
 			for _, m := range metrics {
@@ -66,6 +72,14 @@ func (w *workloadView) results() {
 		}
 	}
 	w.Results = t
+}
+
+// untouched tells whether none of the good trials of a batch job's column met a
+// fault.
+func (w *workloadView) untouched(i int, f faultView) bool {
+	return w.spec.Mode == "batch" && !slices.ContainsFunc(w.columns[i].Trials, func(t result.Trial) bool {
+		return t.Outcome == result.OK && slices.ContainsFunc(t.Faults, func(x result.Fault) bool { return x.Name == f.name })
+	})
 }
 
 // group puts the name of a fault above its rows, if there are several faults.
@@ -104,6 +118,9 @@ func unitWord(unit string) string {
 }
 
 func (w *workloadView) reference() string {
+	if w.twinned() {
+		return "no " + recoveryFlag
+	}
 	name := verdict.Reference(w.run, w.Name)
 	if i := slices.IndexFunc(w.columns, func(c verdict.Column) bool { return c.Cell == name }); i >= 0 && w.columns[i].Name == name {
 		return w.labels[i]
@@ -143,12 +160,14 @@ func (w *workloadView) medianCell(i int, metric string) cell {
 	if !ok {
 		return cell{Text: "–", Class: "dim", Title: "no trial of this cell reached it before the next fault or the end"}
 	}
-	out := cell{Text: chart.Number(s.Median, s.Unit)}
+	out := cell{}
 	exact := fmt.Sprintf("median %v, mean %v, min %v, max %v %s; n = %d", s.Median, s.Mean, s.Min, s.Max, s.Unit, s.N)
 	if s.SD != nil {
 		exact += fmt.Sprintf("; sd %.3g", *s.SD)
 	}
 	out.Title = exact
+	s, unit := asShare(metric, s)
+	out.Text = chart.Number(s.Median, s.Unit) + unit
 	switch {
 	case s.CILow != nil && s.CIHigh != nil:
 		out.Sub = "[" + chart.Number(*s.CILow, s.Unit) + " – " + chart.Number(*s.CIHigh, s.Unit) + "]"
@@ -190,16 +209,38 @@ func pathCell(c *verdict.Column, k int, fault string) cell {
 }
 
 func (w *workloadView) ratioCell(i int, metric string) cell {
+	if w.twinned() {
+		return w.twinCell(i, metric)
+	}
 	c := &w.columns[i]
 	if c.Cell == verdict.Reference(w.run, w.Name) {
 		return cell{Text: "1", Sub: "the reference", Class: "dim"}
 	}
 	p, ok := w.summary.Pairs[c.Name][metric]
-	if !ok || p.Ratio == nil {
+	if !ok {
+		p.Ratio = nil
+	}
+	return pairCell(verdict.Verdict(p.Verdict), p.Ratio, p.CILow, p.CIHigh, p.N)
+}
+
+// twinCell is the ratio to the same cell without job recovery.
+func (w *workloadView) twinCell(i int, metric string) cell {
+	all := w.againstTwins(metric)
+	k := slices.IndexFunc(all, func(x comparison) bool { return x.cell == w.columns[i].Name })
+	if k < 0 {
+		return cell{Text: "–", Class: "dim", Title: "compared are cells with job recovery"}
+	}
+	j := &all[k].judged
+	return pairCell(j.Verdict, j.Ratio, j.CILow, j.CIHigh, j.N)
+}
+
+// pairCell is a ratio with its verdict.
+func pairCell(v verdict.Verdict, ratio, low, high *float64, n int) cell {
+	if ratio == nil {
 		return cell{Text: "–", Class: "dim", Title: "too few blocks in which both cells were measured"}
 	}
-	out := cell{Text: ratioText(*p.Ratio), Title: fmt.Sprintf("%v; %d pairs", *p.Ratio, p.N)}
-	switch verdict.Verdict(p.Verdict) {
+	out := cell{Text: ratioText(*ratio), Title: fmt.Sprintf("%v; %d pairs", *ratio, n)}
+	switch v {
 	case verdict.Faster:
 		out.Class, out.Sub = "good", "faster"
 	case verdict.Slower:
@@ -209,8 +250,8 @@ func (w *workloadView) ratioCell(i int, metric string) cell {
 	default:
 		out.Sub = "inconclusive"
 	}
-	if p.CILow != nil && p.CIHigh != nil {
-		out.Sub += " [" + ratioText(*p.CILow) + " – " + ratioText(*p.CIHigh) + "]"
+	if low != nil && high != nil {
+		out.Sub += " [" + ratioText(*low) + " – " + ratioText(*high) + "]"
 	}
 	return out
 }

@@ -19,11 +19,14 @@ var phaseMetrics = []string{
 
 // phases makes the table of the way back.
 func (w *workloadView) phases() {
-	metrics := w.everywhere(phaseMetrics)
+	list, caption := phaseMetrics, "The way back: medians in seconds from the fault"
+	if w.spec.Mode == "batch" {
+		list, caption = append(recoveryPhases[:len(recoveryPhases):len(recoveryPhases)], "control_recovery_s"), "How control came back: medians of the phases in seconds"
+	}
+	metrics := w.everywhere(list)
 	if len(metrics) == 0 {
 		return
 	}
-	caption := "The way back: medians in seconds from the fault"
 	w.Phases = &table{ID: w.ID + "-phases", Caption: caption}
 	w.medians(w.Phases, metrics)
 }
@@ -68,12 +71,15 @@ func (w *workloadView) medians(t *table, metrics []string) {
 		}
 		t.Head = append(t.Head, h)
 	}
-	for _, f := range w.faults {
+	for k, f := range w.faults {
 		if len(w.present(f.prefix, metrics)) == 0 {
 			continue
 		}
 		w.group(t, f)
 		for i := range w.columns {
+			if k > 0 && w.untouched(i, f) {
+				continue
+			}
 			r := row{Label: w.labels[i], Title: w.columns[i].Name}
 			for _, m := range metrics {
 				c := w.medianCell(i, f.prefix+m)
@@ -137,8 +143,16 @@ func (w *workloadView) correctness() {
 func (w *workloadView) trials() {
 	t := &table{
 		ID: w.ID + "-trials", Caption: "Every trial, in the order of their running",
-		Head: []column{{Text: "block"}, {Text: "cell"}, {Text: "outcome"}, {Text: "running", Sub: "s"}, {Text: "first checkpoint", Sub: "s"}, {Text: "drained", Sub: "s"}, {Text: "path"}, {Text: "wall", Sub: "s"}, {Text: "CPU", Sub: "s"}, {Text: "peak memory"}, {Text: "others", Sub: "cores", Title: "cores that other processes used meanwhile, on average"}, {Text: "log"}},
+		Head: []column{{Text: "block"}, {Text: "cell"}, {Text: "outcome"}},
 	}
+	metrics := together
+	if w.spec.Mode == "batch" {
+		metrics = []string{"makespan_s", "control_recovery_s", "time_to_parity_s"}
+	}
+	for _, m := range metrics {
+		t.Head = append(t.Head, column{Text: short(m), Sub: "s"})
+	}
+	t.Head = append(t.Head, column{Text: "path"}, column{Text: "wall", Sub: "s"}, column{Text: "CPU", Sub: "s"}, column{Text: "peak memory"}, column{Text: "others", Sub: "cores", Title: "cores that other processes used meanwhile, on average"}, column{Text: "log"})
 	var all []result.Trial
 	names := map[string]string{}
 	for i, c := range w.columns {
@@ -155,7 +169,7 @@ func (w *workloadView) trials() {
 			outcome.Class, outcome.Sub = "bad", reason(&x)
 		}
 		r.Cells = append(r.Cells, cell{Text: fmt.Sprint(x.Block)}, cell{Text: names[x.Trial]}, outcome)
-		for _, m := range together {
+		for _, m := range metrics {
 			if v, ok := x.Metrics[m]; ok {
 				r.Cells = append(r.Cells, cell{Text: chart.Number(v, "s"), Title: fmt.Sprint(v)})
 			} else {
@@ -227,6 +241,16 @@ func (w *workloadView) limits(l *result.Loaded) error {
 	return nil
 }
 
+// labelOf is the name of a column as its workload shows it.
+func (v *view) labelOf(c verdict.Column) string {
+	for _, w := range v.Workloads {
+		if w.Name == c.Workload {
+			return w.labelOf(c.Name)
+		}
+	}
+	return label(c.Cell)
+}
+
 // options compares what the running tasks really used: one column a cell.
 func (v *view) options(columns []verdict.Column) {
 	names := map[string]bool{}
@@ -248,11 +272,7 @@ func (v *view) options(columns []verdict.Column) {
 	t := &table{ID: "options", Caption: "Options as read back from the running tasks"}
 	several := len(v.Workloads) > 1
 	for _, c := range columns {
-		text := label(c.Cell)
-		if c.Name != c.Cell {
-			text += " @ " + c.Build
-		}
-		h := column{Text: text, Title: c.Name}
+		h := column{Text: v.labelOf(c), Title: c.Name}
 		if several {
 			h.Sub = c.Workload
 		}

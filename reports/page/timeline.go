@@ -33,6 +33,7 @@ type tracks struct {
 	drained  map[attempt]int64
 	last     int64
 	faults   []int64
+	waves    bool // tasks of a batch job come and go: all that there were count
 }
 
 type attempt struct {
@@ -142,6 +143,9 @@ func (k *tracks) died(from, next int64) int64 {
 
 // parallelism tells how many tasks were up before each fault and at the end.
 func (k *tracks) parallelism(tasks []task, until int64) string {
+	if k.waves {
+		return fmt.Sprint(len(tasks))
+	}
 	var counts []string
 	for _, at := range append(slices.Clone(k.faults), until) {
 		n := 0
@@ -450,6 +454,7 @@ func (s *story) chart(title string, from, to float64) *chart.Timeline {
 		Marks:       s.marks(to - from),
 		Checkpoints: checkpoints(s.events, s.t0),
 		Rates:       rates(s.events, s.t0, from, to),
+		Batch:       s.tracks.waves,
 	}
 }
 

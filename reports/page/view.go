@@ -53,6 +53,7 @@ type workloadView struct {
 	thresholds verdict.Thresholds
 	faults     []faultView
 	labels     []string            // of columns
+	scenes     []string            // batch: likewise, without the option of job recovery
 	hosts      map[string]hostLoad // by trial
 	stories    []*story            // of the typical trials, by column
 
@@ -89,6 +90,14 @@ type workloadView struct {
 // Open tells whether the timelines of all tasks are few enough to be shown
 // without being asked for.
 func (w *workloadView) Open() bool { return len(w.Timelines) <= 3 }
+
+// Batched tells whether it is a batch job, and Twinned whether cells are compared
+// with the same without job recovery.
+func (w *workloadView) Batched() bool { return w.spec.Mode == "batch" }
+func (w *workloadView) Twinned() bool { return w.twinned() }
+
+// Faulty tells whether any trial met a fault.
+func (w *workloadView) Faulty() bool { return w.faults[0].kind != "" }
 
 // PrimaryName is the metric that the workload is judged by, in words.
 func (w *workloadView) PrimaryName() string { return short(w.spec.Primary) }
@@ -202,6 +211,14 @@ func (v *view) Batch() bool {
 	return slices.ContainsFunc(v.Workloads, func(w *workloadView) bool { return w.spec.Mode == "batch" })
 }
 
+// SummaryTitle heads the first sentences on several workloads.
+func (v *view) SummaryTitle() string {
+	if v.Batch() {
+		return "In short"
+	}
+	return "How long until safe again"
+}
+
 // plots are the pictures of all workloads.
 func (v *view) plots() []plotFile {
 	var out []plotFile
@@ -241,7 +258,11 @@ func (w *workloadView) fill(l *result.Loaded) error {
 		if i > 0 && w.columns[i-1].Cell == c.Cell {
 			continue
 		}
-		w.Commands = append(w.Commands, fact{label(c.Cell), Reproduce(w.run, w.spec, c.Cell), true})
+		name := label(c.Cell)
+		if c.Name == c.Cell {
+			name = w.labels[i]
+		}
+		w.Commands = append(w.Commands, fact{name, Reproduce(w.run, w.spec, c.Cell), true})
 	}
 	return nil
 }

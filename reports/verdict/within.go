@@ -112,7 +112,7 @@ func controls(l *result.Loaded, thresholds Thresholds) *Controls {
 						first = x
 						continue
 					}
-					j := Against(&l.Run, x, first, w.Primary, thresholds)
+					j := Against(&l.Run, x, first, w.Primary, thresholds, 1)
 					j.Alarm = j.Verdict == Faster || j.Verdict == Slower
 					c.add(j)
 				}
@@ -125,15 +125,16 @@ func controls(l *result.Loaded, thresholds Thresholds) *Controls {
 	return c
 }
 
-// Against judges one metric of a column against another one by itself.
-func Against(r *result.Run, x, first *Column, metric string, thresholds Thresholds) Judged {
+// Against judges one metric of a column against another one, as one of so many
+// comparisons that share the error of a call.
+func Against(r *result.Run, x, first *Column, metric string, thresholds Thresholds, of int) Judged {
 	m := describe(metric)
 	j := Judged{
 		Workload: x.Workload, Cell: x.Name + " against " + first.Name, Build: x.Build, Metric: metric, Unit: m.Unit, Better: m.Better,
 		Planned: min(x.Planned, first.Planned), HeadFailed: x.Failed, BaseFailed: first.Failed, Threshold: threshold(thresholds, x.Workload, metric, m),
 		HeadMedian: medianPtr(x.Samples(metric)), BaseMedian: medianPtr(first.Samples(metric)),
 	}
-	j.judgePairs(pairUp(x, first, metric), share(1, false), seed(r.Seed, x.Workload, x.Name, first.Name, metric))
+	j.judgePairs(pairUp(x, first, metric), share(of, false), seed(r.Seed, x.Workload, x.Name, first.Name, metric))
 	return j
 }
 
