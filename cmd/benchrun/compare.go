@@ -45,7 +45,7 @@ The exit code is 0 when the comparison was made, 5 when the runs are not compara
 				return err
 			}
 			if out != "" {
-				if err := page.RenderDecision(out, d); err != nil {
+				if err := page.RenderComparison(out, d); err != nil {
 					return exit(result.ExitFailed, err)
 				}
 			}
@@ -53,7 +53,7 @@ The exit code is 0 when the comparison was made, 5 when the runs are not compara
 			case asJSON:
 				err = a.document(d)
 			case markdown:
-				_, err = io.WriteString(a.stdout, page.DecisionMarkdown(d))
+				_, err = io.WriteString(a.stdout, page.ComparisonMarkdown(d))
 			default:
 				err = writeDecision(a.stdout, d, all)
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"benchrun/harness/result"
@@ -41,7 +42,11 @@ func (a *app) report(dir string, index bool) error {
 	name := "report.html"
 	if index {
 		name = "index.html"
-		if err := page.RenderIndex(dir); err != nil {
+		err := page.RenderIndex(dir)
+		if errors.Is(err, page.ErrNoRuns) || errors.Is(err, fs.ErrNotExist) {
+			return err // another folder was meant
+		}
+		if err != nil {
 			return exit(result.ExitFailed, err)
 		}
 	} else {

@@ -1,6 +1,9 @@
 package result
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // SecondLook marks the end of a plan's order as blocks that were added after
 // the first look at the run had alarmed. A run has at most one: every further
@@ -67,4 +70,18 @@ func (l *Loaded) FirstLook() *Loaded {
 		cut.Run.State = Complete
 	}
 	return &cut
+}
+
+// Settled is the run as reports show it: the run itself, or, if its second look
+// was cut off, what it was before, with a warning. The blocks of half a second look
+// are neither missing nor do they count.
+func (l *Loaded) Settled() *Loaded {
+	_, missing := l.MissingByLook()
+	if len(missing) == 0 {
+		return l
+	}
+	first, look := l.FirstLook(), l.Run.Plan.SecondLook
+	first.Warnings = append(slices.Clone(l.Warnings), fmt.Sprintf("a second look was begun, and %d of its %d trials are missing: what it has measured does not count. Go on with: benchrun gate --confirm %d .../%s",
+		len(missing), len(l.Run.Plan.Order)-look.From, look.Blocks, l.Run.Run))
+	return first
 }

@@ -36,6 +36,13 @@ func TestLooks(t *testing.T) {
 	if len(cut.Trials) != 4 || len(cut.Lines) != 4 || len(cut.Missing) != 0 || cut.Run.Plan.Trials != 4 || len(cut.Run.Plan.Order) != 4 || cut.Run.Plan.SecondLook != nil || cut.Run.State != Complete {
 		t.Errorf("%+v", cut)
 	}
+	settled := l.Settled()
+	if len(settled.Trials) != 4 || len(settled.Missing) != 0 || len(settled.Warnings) != len(l.Warnings)+1 || !strings.Contains(settled.Warnings[len(l.Warnings)], "1 of its 2 trials are missing") {
+		t.Errorf("settled: %d trials, missing %v, warnings %q", len(settled.Trials), settled.Missing, settled.Warnings)
+	}
+	if settled.Settled() != settled {
+		t.Error("what is settled is settled again")
+	}
 	if code, reasons := cut.Exit(ExitFailed); code != ExitOK {
 		t.Errorf("exit %d: %v", code, reasons)
 	}

@@ -23,7 +23,7 @@ type decisionView struct {
 	Base, Head                    string
 	Subtitle                      []string
 	Outcome, OutcomeClass         string
-	Exit                          int
+	ExitText                      string
 	ExitWords                     string
 	Headline                      []string
 	Reasons, Warnings             []string
@@ -38,13 +38,34 @@ type decisionView struct {
 
 // RenderDecision writes the pages of a decision into a folder: gate.html,
 // gate.md, gate-junit.xml, gate.json and plots/gate-forest-*.png.
-func RenderDecision(dir string, d *verdict.Decision) error {
+func RenderDecision(dir string, d *verdict.Decision) error { return renderDecision(dir, d, decides) }
+
+// RenderComparison writes the same pages of a comparison that was asked for no
+// exit code: it says what a gate would do.
+func RenderComparison(dir string, d *verdict.Decision) error { return renderDecision(dir, d, compares) }
+
+// asked is what a decision is for.
+type asked bool
+
+const (
+	decides  asked = true  // an exit code
+	compares asked = false // a look
+)
+
+func (a asked) exit(e result.Exit) string {
+	if a == decides {
+		return fmt.Sprintf("exit code %d", e)
+	}
+	return fmt.Sprintf("a gate would exit with %d", e)
+}
+
+func renderDecision(dir string, d *verdict.Decision, what asked) error {
 	d = finiteDecision(d)
 	document, err := indented(d)
 	if err != nil {
 		return fmt.Errorf("gate: gate.json: %w", err)
 	}
-	v := newDecision(d)
+	v := newDecision(d, what)
 	add, err := embedded("gate.json", "the decision with all figures", "application/json", document)
 	if err != nil {
 		return fmt.Errorf("gate: %w", err)
@@ -68,7 +89,7 @@ func RenderDecision(dir string, d *verdict.Decision) error {
 	if err := writePlots(dir, gatePlots, plots); err != nil {
 		return fmt.Errorf("gate: %w", err)
 	}
-	return writeFiles(dir, "gate", []file{{"gate.html", html}, {"gate.md", []byte(DecisionMarkdown(d))}, {"gate-junit.xml", unit}, {"gate.json", document}})
+	return writeFiles(dir, "gate", []file{{"gate.html", html}, {"gate.md", []byte(decisionMarkdown(d, what))}, {"gate-junit.xml", unit}, {"gate.json", document}})
 }
 
 // finiteDecision is the decision without figures that are no numbers: they are
@@ -120,10 +141,10 @@ func exitText(e result.Exit) string {
 	return fmt.Sprintf("Exit code %d", e)
 }
 
-func newDecision(d *verdict.Decision) *decisionView {
+func newDecision(d *verdict.Decision, what asked) *decisionView {
 	v := &decisionView{
 		Run: d.Run, Baseline: d.Baseline, Base: d.Base, Head: d.Head, Kicker: "Before and after", Title: d.Head + " against " + d.Base,
-		Outcome: d.Outcome, Exit: int(d.Exit), ExitWords: exitText(d.Exit), Reasons: d.Reasons, Warnings: slices.Clone(d.Warnings),
+		Outcome: d.Outcome, ExitText: what.exit(d.Exit), ExitWords: exitText(d.Exit), Reasons: d.Reasons, Warnings: slices.Clone(d.Warnings),
 	}
 	if d.Mode == verdict.Sequential { // names of runs are long; the subtitle has them
 		v.Head, v.Base = "the new run", "the base run"

@@ -10,15 +10,20 @@ import (
 
 // DecisionMarkdown is a decision for pull requests and job pages. What decides
 // nothing is not in it.
-func DecisionMarkdown(d *verdict.Decision) string {
+func DecisionMarkdown(d *verdict.Decision) string { return decisionMarkdown(d, decides) }
+
+// ComparisonMarkdown is it for those who asked for no exit code.
+func ComparisonMarkdown(d *verdict.Decision) string { return decisionMarkdown(d, compares) }
+
+func decisionMarkdown(d *verdict.Decision, what asked) string {
 	d = finiteDecision(d)
-	v := newDecision(d)
+	v := newDecision(d, what)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", escapeMarkdown(v.ExitWords), escapeMarkdown(v.Title+" · "+strings.Join(v.Subtitle, " · ")))
 	for _, h := range v.Headline {
 		fmt.Fprintf(&b, "%s ", escapeMarkdown(h))
 	}
-	fmt.Fprintf(&b, "Exit code %d.\n\n", v.Exit)
+	fmt.Fprintf(&b, "%s.\n\n", strings.ToUpper(v.ExitText[:1])+v.ExitText[1:])
 	bullets(&b, v.Reasons)
 	if len(d.Judged) > 0 {
 		b.WriteString("| workload | cell | metric | before | after | ratio | pairs | threshold | verdict | why |\n|---|---|---|---:|---:|---:|---:|---|---|---|\n")

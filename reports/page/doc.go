@@ -3,6 +3,7 @@
 //
 //	Render          a run         report.html summary.md junit.xml summary.json
 //	RenderDecision  a decision    gate.html gate.md gate-junit.xml gate.json
+//	RenderComparison the same, for those who asked for no exit code
 //	RenderTrend     many nights   trend.html trend.md trend.json
 //	RenderIndex     many runs     index.html
 //

@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -40,9 +41,12 @@ type indexRow struct {
 	started         time.Time
 }
 
+// ErrNoRuns means that no run lies below a folder.
+var ErrNoRuns = errors.New("there is no run")
+
 // RenderIndex writes index.html into a folder: a row for each run folder below
 // it, the newest first. Folders that are no runs are passed over; runs that
-// cannot be read are listed as damaged.
+// cannot be read are listed as damaged. Without any the error is ErrNoRuns.
 func RenderIndex(dir string) error {
 	v := &indexView{Title: "Runs"}
 	var damaged []row
@@ -80,12 +84,15 @@ func RenderIndex(dir string) error {
 		if err != nil {
 			damaged = append(damaged, row{Label: rel, Cells: []cell{{Text: strings.ReplaceAll(err.Error(), dir, "."), Class: "wrap"}}})
 		} else {
-			v.Rows = append(v.Rows, newIndexRow(l, rel))
+			v.Rows = append(v.Rows, newIndexRow(l.Settled(), rel))
 		}
 		return fs.SkipDir
 	})
 	if err != nil {
 		return fmt.Errorf("index: %w", err)
+	}
+	if len(v.Rows) == 0 && len(damaged) == 0 {
+		return fmt.Errorf("index: %w below %s", ErrNoRuns, dir)
 	}
 	slices.SortStableFunc(v.Rows, func(a, b indexRow) int {
 		if c := b.started.Compare(a.started); c != 0 {

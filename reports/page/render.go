@@ -47,6 +47,7 @@ func Render(runDir string, thresholds verdict.Thresholds) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
+	l = l.Settled()
 	if err := meaningful(l); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
@@ -91,7 +92,7 @@ func writeFiles(dir, what string, files []file) error {
 
 // Markdown is the summary of a run for pull requests and job pages.
 func Markdown(l *result.Loaded, thresholds verdict.Thresholds) (string, error) {
-	v, err := load(l, thresholds)
+	v, err := load(l.Settled(), thresholds)
 	if err != nil {
 		return "", err
 	}
@@ -100,6 +101,7 @@ func Markdown(l *result.Loaded, thresholds verdict.Thresholds) (string, error) {
 
 // JUnit is a run as test cases.
 func JUnit(l *result.Loaded, thresholds verdict.Thresholds) ([]byte, error) {
+	l = l.Settled()
 	v, err := load(l, thresholds)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ func Summarize(l *result.Loaded) *result.Summary { return SummarizeWith(l, nil) 
 // SummarizeWith computes the summary of a run. Where thresholds are given, the
 // verdicts of pairs rest on them.
 func SummarizeWith(l *result.Loaded, thresholds Thresholds) *result.Summary {
+	l = l.Settled()
 	return SummaryOf(l, Within(l, thresholds))
 }
 

@@ -28,6 +28,9 @@ const (
 func Trends(runs []*result.Loaded) *Trend {
 	t := &Trend{Schema: result.Schema, Nights: []Night{}, Series: []Series{}}
 	nights := slices.Clone(runs)
+	for i, l := range nights {
+		nights[i] = l.Settled()
+	}
 	slices.SortStableFunc(nights, func(a, b *result.Loaded) int {
 		if c := a.Run.Started.Compare(b.Run.Started); c != 0 {
 			return c
