@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"benchrun/runtime/storage"
 )
 
 // Files of leadership in the state folder of a master.
@@ -222,19 +224,10 @@ func writeDurable(name string, b []byte) error {
 		err = os.Rename(f.Name(), name)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = storage.SyncFolder(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

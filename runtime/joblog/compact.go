@@ -47,10 +47,10 @@ func (h *Hardened) compact() error {
 	}
 	_, err = f.Write(b)
 	if err == nil {
-		err = flush(f, tempFile)
+		err = f.Flush()
 	}
 	if err == nil {
-		err = syncFile(f, tempFile)
+		err = f.Sync()
 	}
 	if err == nil {
 		err = h.adopt(f, uint64(len(frames)))
@@ -64,20 +64,16 @@ func (h *Hardened) compact() error {
 	return h.removeOld()
 }
 
-// adopt gives the compacted file its name and goes on in it.
+// adopt gives the compacted file its name and goes on in it. If nobody knows
+// whether it got it, passBy finds out.
 func (h *Hardened) adopt(f File, records uint64) error {
 	for {
 		name := fileName(h.fileNo + 1)
-		if err := beforeRename.Hit(name); err != nil {
-			return err
-		}
 		err := h.folder.Publish(tempFile, name)
 		if errors.Is(err, fs.ErrExist) {
-			if newer, stale := h.overtaken(name); stale {
-				h.fenced = true
-				return newer
+			if err := h.passBy(name); err != nil {
+				return err
 			}
-			h.fileNo++
 			continue
 		}
 		if err != nil {
@@ -88,9 +84,6 @@ func (h *Hardened) adopt(f File, records uint64) error {
 		h.fileNo++
 		h.next += records
 		h.first = h.next
-		if err := afterRename.Hit(name); err != nil {
-			return err
-		}
 		if err := h.folder.Sync(); err != nil {
 			return err
 		}
@@ -111,7 +104,7 @@ func (h *Hardened) removeOld() error {
 		if n >= h.fileNo {
 			break
 		}
-		if err := remove(h.folder, fileName(n)); err != nil {
+		if err := h.folder.Remove(fileName(n)); err != nil {
 			return err
 		}
 	}
@@ -139,7 +132,7 @@ func (h *Hardened) clear() error {
 	if err := h.compact(); err != nil {
 		return err
 	}
-	return remove(h.folder, fileName(h.fileNo))
+	return h.folder.Remove(fileName(h.fileNo))
 }
 
 // Wipe removes a log, whatever is in it, oldest file first: it is how a job
@@ -147,6 +140,7 @@ func (h *Hardened) clear() error {
 // leaves the end of a log, which without its beginning is refused, never
 // replayed.
 func Wipe(d Folder) error {
+	d = watched{d}
 	numbers, err := fileNumbers(d)
 	if err != nil {
 		return err
@@ -155,7 +149,7 @@ func Wipe(d Folder) error {
 		return fmt.Errorf("wipe job log %s: %w", d, err)
 	}
 	for _, n := range numbers {
-		if err := remove(d, fileName(n)); err != nil {
+		if err := d.Remove(fileName(n)); err != nil {
 			return fmt.Errorf("wipe job log %s: %w", d, err)
 		}
 	}

@@ -40,6 +40,7 @@ func OpenFaithful(d Folder, cfg Config) (*Faithful, error) {
 	if err != nil {
 		return nil, err
 	}
+	d = watched{d}
 	names, err := d.Names()
 	if err != nil {
 		return nil, fmt.Errorf("open job log %s: %w", d, err)
@@ -71,33 +72,38 @@ func (f *Faithful) HasEvents() bool { return f.hasAny }
 
 // Replay implements Store.
 func (f *Faithful) Replay(fn func(Event) error) error {
+	record := uint64(0)
 	for _, name := range f.files {
 		data, err := f.folder.ReadFile(name)
 		if err != nil {
 			return fmt.Errorf("replay job log %s: %w", f.folder, err)
 		}
-		for len(data) > 0 {
-			if len(data) < 8 {
+		for at := 0; at < len(data); {
+			rest := data[at:]
+			if len(rest) < 8 {
 				break // torn: the next file goes on
 			}
-			kind, n := int32(binary.BigEndian.Uint32(data)), int32(binary.BigEndian.Uint32(data[4:]))
-			if n < 0 {
-				return fmt.Errorf("replay job log %s: %s: length %d", f.folder, name, n)
-			}
-			if int64(n) > int64(len(data)-8) {
+			record++
+			kind, n := int32(binary.BigEndian.Uint32(rest)), int32(binary.BigEndian.Uint32(rest[4:]))
+			if int64(n) > int64(len(rest)-8) {
 				break
 			}
-			if kind < int32(KindVertexFinished) || kind > int32(KindJobVertexInitialized) {
-				return fmt.Errorf("replay job log %s: %s: unknown event type %d", f.folder, name, kind)
-			}
-			e, err := decodePayload(Kind(kind), data[8:8+n])
-			if err == nil {
-				err = fn(e)
+			var e Event
+			switch {
+			case n < 0:
+				err = fmt.Errorf("length %d", n)
+			case kind < int32(KindVertexFinished) || kind > int32(KindJobVertexInitialized):
+				err = fmt.Errorf("unknown event type %d", kind)
+			default:
+				e, err = decodePayload(Kind(kind), rest[8:8+n])
 			}
 			if err != nil {
-				return fmt.Errorf("replay job log %s: %s: %w", f.folder, name, err)
+				return fmt.Errorf("replay job log %s: %w", f.folder, &DamagedError{name, int64(at), record, err})
 			}
-			data = data[8+n:]
+			if err := fn(e); err != nil {
+				return fmt.Errorf("replay job log %s: %s:%d (record %d): %w", f.folder, name, at, record, err)
+			}
+			at += 8 + int(n)
 		}
 	}
 	return nil
@@ -148,20 +154,13 @@ func (f *Faithful) write(q queued) error {
 		}
 		f.fileNo++
 	}
-	name := eventFile(f.fileNo - 1)
-	if err := beforeAppend.Hit(name); err != nil {
-		return err
-	}
 	var head [8]byte
 	binary.BigEndian.PutUint32(head[:], uint32(e.Kind()))
 	binary.BigEndian.PutUint32(head[4:], uint32(len(payload)))
 	if err := f.put(head[:]); err != nil {
 		return err
 	}
-	if err := f.put(payload); err != nil {
-		return err
-	}
-	return afterAppend.Hit(name)
+	return f.put(payload)
 }
 
 // put fills the buffer. What is as large as the buffer goes around it and stays
@@ -194,7 +193,7 @@ func (f *Faithful) flush() error {
 		return err
 	}
 	f.buf = f.buf[:0]
-	return flush(f.file, eventFile(f.fileNo-1))
+	return f.file.Flush()
 }
 
 // cut closes the file; the next event begins another one.
@@ -261,7 +260,7 @@ func (f *Faithful) Close(clear bool) error {
 		names, nerr := f.folder.Names()
 		err = errors.Join(err, nerr)
 		for _, name := range names {
-			err = errors.Join(err, remove(f.folder, name))
+			err = errors.Join(err, f.folder.Remove(name))
 		}
 		err = errors.Join(err, f.folder.Sync())
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"benchrun/runtime/failpoint"
+	"benchrun/runtime/storage"
 )
 
 // Folder is the directory of one log. Unlike storage.Store it appends: a log
@@ -42,20 +42,6 @@ type File interface {
 	Close() error
 }
 
-// Places where writing can be made to go wrong; the subject is the file.
-var (
-	beforeAppend = failpoint.New("joblog/append")
-	afterAppend  = failpoint.New("joblog/appended")
-	beforeFlush  = failpoint.New("joblog/flush")
-	afterFlush   = failpoint.New("joblog/flushed")
-	beforeSync   = failpoint.New("joblog/sync")
-	afterSync    = failpoint.New("joblog/synced")
-	beforeRename = failpoint.New("joblog/rename")
-	afterRename  = failpoint.New("joblog/renamed")
-	beforeDelete = failpoint.New("joblog/delete")
-	afterDelete  = failpoint.New("joblog/deleted")
-)
-
 // Dir is a folder of the local file system.
 type Dir struct{ path string }
 
@@ -72,7 +58,7 @@ func OpenDir(path string) (*Dir, error) {
 	// The entries of the folder and of those above it that are new must not be
 	// lost with what they hold.
 	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
-		if err := syncFolder(dir); err != nil {
+		if err := storage.SyncFolder(dir); err != nil {
 			if errors.Is(err, fs.ErrPermission) {
 				break
 			}
@@ -83,18 +69,6 @@ func OpenDir(path string) (*Dir, error) {
 		}
 	}
 	return d, nil
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 func (d *Dir) String() string { return d.path }
@@ -165,35 +139,4 @@ func (d *Dir) Remove(name string) error {
 }
 
 // Sync implements Folder.
-func (d *Dir) Sync() error { return syncFolder(d.path) }
-
-// flush and sync pass the fault points.
-func flush(f File, name string) error {
-	if err := beforeFlush.Hit(name); err != nil {
-		return err
-	}
-	if err := f.Flush(); err != nil {
-		return err
-	}
-	return afterFlush.Hit(name)
-}
-
-func syncFile(f File, name string) error {
-	if err := beforeSync.Hit(name); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return afterSync.Hit(name)
-}
-
-func remove(d Folder, name string) error {
-	if err := beforeDelete.Hit(name); err != nil {
-		return err
-	}
-	if err := d.Remove(name); err != nil {
-		return err
-	}
-	return afterDelete.Hit(name)
-}
+func (d *Dir) Sync() error { return storage.SyncFolder(d.path) }

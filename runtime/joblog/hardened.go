@@ -53,6 +53,7 @@ func openHardened(d Folder, cfg Config) (*Hardened, error) {
 	if err != nil {
 		return nil, err
 	}
+	d = watched{d}
 	c, err := readFolder(d, cfg.Job)
 	if err != nil {
 		return nil, fmt.Errorf("open job log %s: %w", d, err)
@@ -67,14 +68,14 @@ func openHardened(d Folder, cfg Config) (*Hardened, error) {
 	for _, f := range c.frames {
 		e, err := decodePayload(f.kind, f.payload)
 		if err != nil {
-			return nil, fmt.Errorf("open job log %s: record %d: %w", d, f.seq, err)
+			return nil, fmt.Errorf("open job log %s: %w", d, &DamagedError{f.file, f.offset, f.seq, err})
 		}
 		h.live.apply(e, f.payload)
 	}
 	if err := h.repair(c); err != nil {
 		return nil, fmt.Errorf("open job log %s: %w", d, err)
 	}
-	if err := h.begin(false); err != nil {
+	if err := h.begin(); err != nil {
 		return nil, fmt.Errorf("open job log %s: %w", d, err)
 	}
 	h.prepare(cfg, h)
@@ -106,7 +107,7 @@ func (h *Hardened) repair(c *contents) error {
 		return err
 	}
 	for _, name := range c.stale {
-		if err := remove(h.folder, name); err != nil {
+		if err := h.folder.Remove(name); err != nil {
 			return err
 		}
 	}
@@ -116,33 +117,31 @@ func (h *Hardened) repair(c *contents) error {
 // Torn is where the log was cut off when it was opened, or "".
 func (h *Hardened) Torn() string { return h.torn }
 
-// begin makes the next file, with all that is not durable. A name that a master
-// of a later epoch has taken ends the writing for good.
-func (h *Hardened) begin(replace bool) error {
+// begin makes the next file, with all that is not durable.
+func (h *Hardened) begin() error {
 	for {
-		h.fileNo++
-		name := fileName(h.fileNo)
+		name := fileName(h.fileNo + 1)
 		f, err := h.folder.Create(name)
 		if errors.Is(err, fs.ErrExist) {
-			if newer, stale := h.overtaken(name); stale {
-				h.fenced = true
-				return newer
+			if err := h.passBy(name); err != nil {
+				return err
 			}
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		b, err := appendHeader(nil, header{h.cfg.Job, replace}, h.cfg.Epoch, h.first)
+		h.fileNo++
+		b, err := appendHeader(nil, header{job: h.cfg.Job}, h.cfg.Epoch, h.first)
 		if err == nil {
 			b = append(b, h.retained...)
 			_, err = f.Write(b)
 		}
 		if err == nil {
-			err = flush(f, name)
+			err = f.Flush()
 		}
 		if err == nil {
-			err = syncFile(f, name)
+			err = f.Sync()
 		}
 		if err == nil {
 			err = h.folder.Sync()
@@ -159,17 +158,31 @@ func (h *Hardened) begin(replace bool) error {
 	}
 }
 
-// overtaken tells whether a file belongs to a newer master. One of the same
-// epoch is left of an attempt of ours.
-func (h *Hardened) overtaken(name string) (error, bool) {
+// passBy goes past a name that is taken. If a newer master has it the writing is
+// over for good. Else it is left of an attempt of ours that had failed as far as
+// we knew; a compacted file must go then, because it would make void what is
+// before it, and what we write next begins where it does.
+func (h *Hardened) passBy(name string) error {
 	data, err := h.folder.ReadFile(name)
 	if err != nil {
-		return nil, false
+		return err
 	}
-	if f, _, err := readFrame(data); err == nil && f.epoch > h.cfg.Epoch {
-		return &StaleError{name, f.epoch, h.cfg.Epoch}, true
+	if f, _, err := readFrame(data); err == nil {
+		if f.epoch > h.cfg.Epoch {
+			h.fenced = true
+			return &StaleError{name, f.epoch, h.cfg.Epoch}
+		}
+		if head, err := readHeader(f); err == nil && head.replace && f.epoch == h.cfg.Epoch {
+			if err := h.folder.Remove(name); err != nil {
+				return err
+			}
+			if err := h.folder.Sync(); err != nil {
+				return err
+			}
+		}
 	}
-	return nil, false
+	h.fileNo++
+	return nil
 }
 
 // HasEvents implements Store.
@@ -186,7 +199,7 @@ func (h *Hardened) Replay(fn func(Event) error) error {
 			err = fn(e)
 		}
 		if err != nil {
-			return fmt.Errorf("replay job log %s: record %d (%s): %w", h.folder, f.seq, f.kind, err)
+			return fmt.Errorf("replay job log %s: %s:%d (record %d, %s): %w", h.folder, f.file, f.offset, f.seq, f.kind, err)
 		}
 	}
 	return nil
@@ -209,16 +222,7 @@ func (h *Hardened) append(q queued) {
 		h.lost++
 		return
 	}
-	name := fileName(h.fileNo)
-	if err := beforeAppend.Hit(name); err != nil {
-		h.fail(err)
-		return
-	}
 	h.unflushed = append(h.unflushed, h.retained[at:]...)
-	if err := afterAppend.Hit(name); err != nil {
-		h.fail(err)
-		return
-	}
 	switch k := q.Event.Kind(); {
 	case k == KindEpochStarted, k == KindJobFinished, q.Cut && h.cfg.Policy == SyncVertex, len(h.retained) >= maxRetained:
 		h.sync()
@@ -270,7 +274,7 @@ func (h *Hardened) flush() {
 		n, err := h.file.Write(h.unflushed)
 		h.since += int64(n)
 		if err == nil {
-			err = flush(h.file, name)
+			err = h.file.Flush()
 		}
 		if err != nil {
 			h.fail(fmt.Errorf("job log %s: %w", name, err))
@@ -300,7 +304,7 @@ func (h *Hardened) sync() {
 		return
 	}
 	name := fileName(h.fileNo)
-	if err := syncFile(h.file, name); err != nil {
+	if err := h.file.Sync(); err != nil {
 		h.fail(fmt.Errorf("job log %s: %w", name, err))
 		return
 	}
@@ -342,7 +346,7 @@ func (h *Hardened) retry() {
 		return
 	}
 	h.count(func(s *Stats) { s.Retries++ })
-	if err := h.begin(false); err != nil {
+	if err := h.begin(); err != nil {
 		h.fail(err)
 		return
 	}

@@ -86,7 +86,7 @@ func (l *live) frames(epoch, seq uint64) []frame {
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.order, b.order) })
 	out := make([]frame, len(all))
 	for i, it := range all {
-		out[i] = frame{it.kind, epoch, seq + uint64(i), it.payload}
+		out[i] = frame{kind: it.kind, epoch: epoch, seq: seq + uint64(i), payload: it.payload}
 	}
 	return out
 }

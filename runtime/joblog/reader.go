@@ -49,7 +49,7 @@ func readFolder(d Folder, job string) (*contents, error) {
 		}
 		if !p.good {
 			if !tornHeader(p.data) {
-				return nil, &DamagedError{p.name, 0, fmt.Sprintf("the file has no header: %v", p.why)}
+				return nil, &DamagedError{File: p.name, Err: fmt.Errorf("the file has no header: %w", p.why)}
 			}
 			c.empty = append(c.empty, p.name)
 			continue
@@ -73,7 +73,7 @@ func readFolder(d Folder, job string) (*contents, error) {
 	for i, p := range live {
 		if i == 0 {
 			if !p.header.replace && p.first != 1 {
-				return nil, &DamagedError{p.name, 0, fmt.Sprintf("the log begins with record %d, the files before are missing", p.first)}
+				return nil, &DamagedError{File: p.name, Err: fmt.Errorf("the log begins with record %d, the files before are missing", p.first)}
 			}
 			c.next = p.first
 		}
@@ -90,10 +90,10 @@ func readFolder(d Folder, job string) (*contents, error) {
 		case limit == ^uint64(0):
 			c.torn = true
 		default:
-			return nil, &DamagedError{p.name, int64(at), bad.Error()}
+			return nil, &DamagedError{p.name, int64(at), c.next, bad}
 		}
 		if limit != ^uint64(0) && c.next < limit {
-			return nil, &DamagedError{p.name, int64(at), fmt.Sprintf("records %d to %d are missing", c.next, limit-1)}
+			return nil, &DamagedError{p.name, int64(at), c.next, fmt.Errorf("records %d to %d are missing", c.next, limit-1)}
 		}
 	}
 	return c, nil
@@ -115,6 +115,7 @@ func (c *contents) readRecords(p *part, limit uint64) (at int, bad error) {
 		case f.epoch != p.epoch:
 			return at, fmt.Errorf("record of epoch %d in a file of epoch %d", f.epoch, p.epoch)
 		}
+		f.file, f.offset = p.name, int64(at)
 		c.frames = append(c.frames, f)
 		c.next++
 		at += n

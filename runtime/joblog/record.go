@@ -26,6 +26,10 @@ type frame struct {
 	epoch   uint64
 	seq     uint64
 	payload []byte
+
+	// Where it was read.
+	file   string
+	offset int64
 }
 
 // beginFrame reserves the head of a record; endFrame fills it once the payload
@@ -61,6 +65,8 @@ func readFrame(b []byte) (frame, int, error) {
 		return frame{}, 0, fmt.Errorf("%d bytes are too few for a record", len(b))
 	case [4]byte(b[:4]) != magic:
 		return frame{}, 0, errNoRecord
+	case b[4] != formatVersion:
+		return frame{}, 0, fmt.Errorf("format version %d", b[4])
 	}
 	n := int64(binary.LittleEndian.Uint32(b[24:]))
 	if n > int64(len(b)-frameBytes) {

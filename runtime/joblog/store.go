@@ -147,16 +147,25 @@ func (s Stats) HookQuantile(q float64) time.Duration {
 	return s.HookMax
 }
 
-// DamagedError: a record that must be good is not.
+// DamagedError: a record that must be good is not, or says what this program
+// does not understand.
 type DamagedError struct {
 	File   string
 	Offset int64
-	Reason string
+	Record uint64 // its number, counted from 1; 0: it is the file's header
+	Err    error
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("job log is damaged at %s:%d: %s", e.File, e.Offset, e.Reason)
+	what := "header"
+	if e.Record > 0 {
+		what = fmt.Sprintf("record %d", e.Record)
+	}
+	return fmt.Sprintf("job log is damaged at %s:%d (%s): %v", e.File, e.Offset, what, e.Err)
 }
+
+// Unwrap gives the reason.
+func (e *DamagedError) Unwrap() error { return e.Err }
 
 // ForeignError: the log belongs to another job.
 type ForeignError struct{ File, Job, Want string }

@@ -50,10 +50,11 @@ func makeDirs(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncFolder(parent)
+	return SyncFolder(parent)
 }
 
-func syncFolder(dir string) error {
+// SyncFolder makes the entries of a folder of the local file system durable.
+func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -351,7 +352,7 @@ func (d *Dir) SyncDir(prefix string) error {
 // syncUp syncs a folder and all above it up to the root.
 func (d *Dir) syncUp(dir string) error {
 	for {
-		if err := syncFolder(dir); err != nil {
+		if err := SyncFolder(dir); err != nil {
 			return err
 		}
 		if dir == d.root || len(dir) <= len(d.root) {
