@@ -89,8 +89,7 @@ func drawEvent(t *rapid.T, epoch uint64, n int) Event {
 // Fails, for one, if
 //   - sync settles before it has synced,
 //   - repair does not truncate, or begin does not sync the folder,
-//   - compact publishes before it has synced, or removeOld goes first,
-//   - removeOld goes from the newest to the oldest.
+//   - compact publishes before it has synced, or removeOld goes first.
 func TestCrashAnywhere(t *testing.T) {
 	points := points(t)
 	crashed := map[string]int{}

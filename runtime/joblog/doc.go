@@ -18,11 +18,28 @@
 // # Order
 //
 // Events come back in the order in which they were appended; what comes back is
-// a prefix of what was appended. A task is finished only after its vertex was
-// initialised; a reset names only tasks that were finished or running; nothing
-// follows JobFinished. The master appends an event before it acts on it, and
-// where acting cannot be undone (commits of sinks, the job's result) it waits
-// until the event is durable.
+// a prefix of what was appended. What each event comes after, and how often it
+// may be there:
+//
+//	EpochStarted          once a master, before all else that it appends
+//	JobVertexInitialized  of a vertex: again only after an EpochStarted or a
+//	                      cleared log; after those of all vertices it reads
+//	VertexFinished        of a task: after its vertex is initialised, once until
+//	                      the task is reset or void
+//	VerticesReset         of tasks that had finished or run; any number
+//	CoordinatorSnapshot   any number; the newest of an operator counts
+//	WorkerSet             any number; the newest counts
+//	JobFinished           once; nothing follows
+//
+// A reader takes a repeated event for the newest of its kind, so what a master
+// says again after a failed write changes nothing. The master appends an event
+// before it acts on it, and where acting cannot be undone (commits of sinks, the
+// job's result) it waits until the event is durable. The log itself is the last
+// but one to go: how a job ended is kept outside it, and was written before.
+//
+// No event and no file has a time in it, and no time decides: masters are ordered
+// by epochs, records by numbers. A clock that jumps changes when something is
+// flushed, nothing else.
 //
 // # Backlog
 //
@@ -50,7 +67,8 @@
 //
 // The end of the last file may be torn: it is cut off at the first record that
 // is not good, and a file without a good header is removed. Damage anywhere
-// else is refused with its place (DamagedError), as are logs of another job
+// else, and an event that this program cannot decode, is refused with its place
+// (DamagedError), as are logs of another job
 // (ForeignError), version (VersionError) or of a newer master (StaleError).
 //
 // A new master appends an EpochStarted that lists the finished tasks it kept;
@@ -60,6 +78,22 @@
 // Compaction writes the live events into a temporary file, syncs it, gives it
 // its name by a hard link (a name that is taken wins), syncs the folder and
 // deletes older files, newest last.
+//
+// # Fault points
+//
+// Both stores work on a folder that passes a fault point before and after each
+// create, append, flush, sync, close, truncate, rename and delete (points.go).
+// Tests crash at each passing of each, and let each fail once.
+//
+// # Weaknesses of the faithful store
+//
+// They come out of its own reading and writing (H numbers are those of the
+// hazards in CONTRIBUTING.md): large records are not flushed by time (H7), a gap
+// ends the reading and collides with the writing (H8), an event that cannot be
+// decoded fails the whole replay (H10), snapshots that never come hold up all
+// that follow (H11), nothing is fenced. H9, a list of shuffle snapshots that
+// cannot grow, has no counterpart: what partitions there are is known from the
+// workers alone, so no shuffle state is in the log.
 //
 // # Durability
 //

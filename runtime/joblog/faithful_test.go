@@ -215,3 +215,100 @@ func TestFaithfulTakesAnyEntryForEvents(t *testing.T) {
 	}
 	shut(t, s)
 }
+
+// Two masters at once: nothing fences the older one. What it still writes into
+// its file is replayed as if it were true, until its next file has a name that is
+// taken; then it is silent. The hardened store voids what came too late
+// (TestTheOlderMasterIsFenced).
+//
+// Fails if OpenFaithful goes on in a file of an older master, or if Create
+// replaces one.
+func TestFaithfulDoesNotFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newMemory()
+		old := openFaithful(t, d)
+		old.Append(Entry{Event: finished("a", 0, 0, 1)})
+		time.Sleep(1500 * time.Millisecond)
+		young := openFaithful(t, d)
+		young.Append(Entry{Event: finished("a", 1, 0, 2)})
+		time.Sleep(1500 * time.Millisecond)
+		old.Append(Entry{Event: finished("a", 1, 7, 1), Cut: true})
+		old.Append(Entry{Event: finished("a", 2, 7, 1), Cut: true})
+		synctest.Wait()
+		if st := old.Stats(); st.Errors != 1 || st.GapTasks != 1 {
+			t.Errorf("the older master: %+v", st)
+		}
+		shut(t, old)
+		shut(t, young)
+		s := openFaithful(t, d)
+		want := []Event{finished("a", 0, 0, 1), finished("a", 1, 7, 1), finished("a", 1, 0, 2)}
+		if got := replayed(t, s); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v", got)
+		}
+		shut(t, s)
+	})
+}
+
+// A process that dies at any point of writing leaves a prefix of what it wrote,
+// with all that had been flushed. (A machine may leave less: nothing is synced,
+// ST-8.)
+//
+// Fails if cut or tick call something durable that is not flushed.
+func TestFaithfulCrashAtEveryPoint(t *testing.T) {
+	all := points(t)
+	life := func(d *memory) (appended []Event, durable int) {
+		for epoch := uint64(1); epoch <= 2; epoch++ {
+			s, err := OpenFaithful(d, Config{Job: "job", Epoch: epoch, BufferSize: 120, FlushInterval: time.Hour})
+			if err != nil {
+				return appended, durable
+			}
+			was := len(appended)
+			for i := range 6 {
+				e := finished("a", i, int(epoch), epoch)
+				if i == 4 {
+					e.Splits = []string{strings.Repeat("x", 200)}
+				}
+				appended = append(appended, e)
+				s.Append(Entry{Event: e, Cut: i%3 == 2})
+			}
+			synctest.Wait()
+			durable = was + int(s.Stats().Durable)
+			if d.dead || s.Close(false) != nil {
+				_ = s.Close(false)
+				return appended, durable
+			}
+		}
+		return appended, durable
+	}
+	synctest.Test(t, func(t *testing.T) {
+		hits := countHits(all, func() { life(newMemory()) })
+		crashes := 0
+		for _, p := range all {
+			for hit := 1; hit <= hits[p.Name()]; hit++ {
+				d := newMemory()
+				d.lazy = true
+				disarm := p.Arm(func(n int, _ string) error {
+					if n == hit {
+						crashes++
+						return d.crash()
+					}
+					return nil
+				})
+				appended, durable := life(d)
+				disarm()
+				s, err := OpenFaithful(d.process(), Config{Job: "job", Epoch: 9})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := replayed(t, s)
+				shut(t, s)
+				if len(got) < durable || len(got) > len(appended) || len(got) > 0 && !reflect.DeepEqual(got, appended[:len(got)]) {
+					t.Fatalf("crash %d at %s: %d of %d events, %d were durable", hit, p.Name(), len(got), len(appended), durable)
+				}
+			}
+		}
+		if crashes < 30 {
+			t.Errorf("%d crashes only", crashes)
+		}
+	})
+}

@@ -390,3 +390,41 @@ func TestClearingLeavesNothing(t *testing.T) {
 		t.Errorf("closing again: %v", err)
 	}
 }
+
+// The log stays in proportion to what counts, however much has happened: after
+// every batch the files are at most six times as large as what counts, or three
+// times CompactBytes, and two buffers.
+//
+// Fails if compactIfDue waits for four times CompactBytes, or if removeOld leaves
+// a file.
+func TestCompactionBoundsTheLog(t *testing.T) {
+	const compactBytes, buffer = 4 << 10, 1 << 10
+	d := newMemory()
+	h := must(openHardened(d, Config{Job: "job", Epoch: 1, CompactBytes: compactBytes, BufferSize: buffer}))(t)
+	for i := range 3000 {
+		// The number of tasks that count goes up and down.
+		if i/500%2 == 0 {
+			h.Append(Entry{Event: finished("a", i%200, i, 1)})
+		} else {
+			h.Append(Entry{Event: VerticesReset{Tasks: []TaskID{{"a", i % 200}}}})
+		}
+		h.step(i%7 == 0, false)
+		size := int64(0)
+		for _, n := range d.entries {
+			size += int64(len(n.data))
+		}
+		if bound := 3*max(compactBytes, 2*h.live.bytes) + 2*buffer; size > bound {
+			t.Fatalf("event %d: %d bytes for %d that count, at most %d", i, size, h.live.bytes, bound)
+		}
+	}
+	if n := h.Stats().Compactions; n < 10 {
+		t.Errorf("%d compactions", n)
+	}
+	if err := h.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(d, 2)
+	if v := viewOf(got); err != nil || len(v.Finished) != 0 {
+		t.Errorf("%d tasks count, %v", len(v.Finished), err)
+	}
+}
