@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 
 	"benchrun/harness/result"
+	"benchrun/reports/stats"
+	"benchrun/reports/verdict"
 	"benchrun/runtime/options"
 	"benchrun/workloads/spec"
 )
@@ -36,7 +38,7 @@ func writeTables(out io.Writer, l *result.Loaded) {
 		t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 		titles := columns
 		if w.Mode == spec.Batch {
-			titles = batchColumns
+			titles = measuredColumns(l, &w, batchColumns)
 		}
 		if !slices.ContainsFunc(titles, func(c struct{ metric, title string }) bool { return c.metric == w.Primary }) {
 			titles = append(slices.Clone(titles), struct{ metric, title string }{w.Primary, w.Primary})
@@ -55,6 +57,7 @@ func writeTables(out io.Writer, l *result.Loaded) {
 			}
 		}
 		t.Flush()
+		writeRecoveryCost(out, l, &w)
 		fmt.Fprintln(out)
 	}
 }
@@ -143,6 +146,63 @@ func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build stri
 	fmt.Fprintf(t, "\t%s\t%s\n", path, output)
 }
 
+// measuredColumns are those of which any trial of a workload has a value.
+func measuredColumns(l *result.Loaded, w *result.Workload, all []struct{ metric, title string }) []struct{ metric, title string } {
+	return slices.DeleteFunc(slices.Clone(all), func(c struct{ metric, title string }) bool {
+		return c.metric != w.Primary && !slices.ContainsFunc(l.Trials, func(t result.Trial) bool {
+			_, own := t.Metrics[c.metric]
+			_, later := laterFault(&t, c.metric)
+			return t.Workload == w.Name && t.Outcome == result.OK && (own || later)
+		})
+	})
+}
+
+// writeRecoveryCost prints what job recovery costs and saves, where blocks hold a
+// cell with it and the same without.
+func writeRecoveryCost(out io.Writer, l *result.Loaded, w *result.Workload) {
+	var columns []verdict.Column
+	for _, c := range verdict.Columns(l) {
+		if c.Workload == w.Name {
+			columns = append(columns, c)
+		}
+	}
+	derived := verdict.Derive(w, columns)
+	if len(derived) == 0 {
+		return
+	}
+	fmt.Fprint(out, "\njob recovery: medians of the blocks, with their 95 % intervals\n")
+	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprint(t, "cell\tsteady overhead\tnoise floor\trecovery efficiency\tblocks\n")
+	for i := range columns {
+		for _, d := range derived[columns[i].Name] {
+			x, ok := stats.Describe(d.Values)
+			if !ok {
+				continue
+			}
+			overhead, floor, efficiency := "-", "-", "-"
+			if d.Metric == "steady_overhead_ratio" {
+				overhead = interval(x, func(v float64) string { return fmt.Sprintf("%+.1f %%", 100*(v-1)) })
+				base := slices.IndexFunc(columns, func(c verdict.Column) bool { return c.Name == d.Base })
+				if v, ok := verdict.NoiseFloor(&columns[base], len(d.Values)); ok {
+					floor = fmt.Sprintf("±%.1f %%", 100*(v-1))
+				}
+			} else {
+				efficiency = interval(x, func(v float64) string { return fmt.Sprintf("%.2f", v) })
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d/%d\n", columns[i].Name, overhead, floor, efficiency, len(d.Values), columns[i].Planned)
+		}
+	}
+	t.Flush()
+}
+
+// interval writes a median with its interval, if there is one.
+func interval(x stats.Description, write func(float64) string) string {
+	if x.CI == nil {
+		return write(x.Median)
+	}
+	return fmt.Sprintf("%s [%s, %s]", write(x.Median), write(x.CI.Low), write(x.CI.High))
+}
+
 // batchPath is the recovery path of the first fault that has one.
 func batchPath(t *result.Trial) string {
 	for _, f := range t.Faults {
@@ -180,6 +240,9 @@ func quantity(metric string, v float64) string {
 		return fmt.Sprintf("%.3f s", v)
 	case "B":
 		return bytesText(v)
+	}
+	if m.Share() {
+		return number(100*v) + " %"
 	}
 	if m.Unit == "ratio" {
 		return number(v)

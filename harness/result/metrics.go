@@ -22,6 +22,16 @@ type Metric struct {
 	Help       string
 }
 
+// Share tells whether the metric is a part of a whole, which people read in
+// percent.
+func (m Metric) Share() bool {
+	switch m.Name {
+	case "reexecuted_fraction", "avoidable_reexecuted_fraction", "recording_overhead":
+		return true
+	}
+	return false
+}
+
 var metrics = []Metric{
 	{"detect_s", "s", Lower, 1e-6, true, "from the fault to the moment at which the master knows of it; where the master died, to the first worker that has lost it, or to the next master if none had to do with it"},
 	{"time_to_deploying_s", "s", Lower, 1e-6, true, "from the fault to the first task of the new execution being deployed"},

@@ -70,19 +70,10 @@ func metricOf(name string) result.Metric {
 	return m
 }
 
-// isShare tells whether a ratio is a part of a whole, which is written in percent.
-func isShare(metric string) bool {
-	switch metric[strings.LastIndexByte(metric, '.')+1:] {
-	case "reexecuted_fraction", "avoidable_reexecuted_fraction", "recording_overhead":
-		return true
-	}
-	return false
-}
-
 // asShare turns a ratio that is a part of a whole into percent; unit stands behind
 // the numbers.
 func asShare(metric string, s result.Stat) (percent result.Stat, unit string) {
-	if !isShare(metric) {
+	if !metricOf(metric).Share() {
 		return s, ""
 	}
 	times := func(v *float64) *float64 {

@@ -37,7 +37,7 @@ func (w *workloadView) results() {
 	for _, m := range metrics {
 		d := metricOf(m)
 		sub := unitWord(d.Unit)
-		if isShare(m) {
+		if d.Share() {
 			sub = "share"
 		}
 		if d.Better != result.Neutral {
