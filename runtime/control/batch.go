@@ -55,7 +55,18 @@ type Settle struct {
 	Adopt, Cancel []joblog.AttemptID
 }
 
-// DeployAttempt starts an attempt.
+// Producers tells where partitions of a data set come from, from the partition
+// First on. A worker keeps what it was told of a job, so that attempts which read
+// the same partitions need not be told again.
+type Producers struct {
+	Epoch   int64
+	DataSet string
+	First   int
+	List    []batch.Producer
+}
+
+// DeployAttempt starts an attempt. Its inputs name what it reads by ranges alone;
+// the producers have been told before.
 type DeployAttempt struct {
 	Epoch       int64
 	Attempt     joblog.AttemptID

@@ -21,6 +21,7 @@ func (m BatchJob) Leadership() int64          { return m.Epoch }
 func (m Peers) Leadership() int64             { return m.Epoch }
 func (m AskInventory) Leadership() int64      { return m.Epoch }
 func (m Settle) Leadership() int64            { return m.Epoch }
+func (m Producers) Leadership() int64         { return m.Epoch }
 func (m DeployAttempt) Leadership() int64     { return m.Epoch }
 func (m CancelAttempt) Leadership() int64     { return m.Epoch }
 func (m ReleasePartitions) Leadership() int64 { return m.Epoch }

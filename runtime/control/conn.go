@@ -16,7 +16,7 @@ import (
 
 // protocol is the first byte on a connection. It counts up whenever a message
 // changes.
-const protocol = 3
+const protocol = 4
 
 // Conn is one end of a connection.
 type Conn struct {

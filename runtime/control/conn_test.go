@@ -68,8 +68,8 @@ func TestMessagesRoundTrip(t *testing.T) {
 		BatchJob{2, "job", *g, map[string]any{"a": int64(1)}, time.Minute}, Peers{2, map[batch.Worker]string{"worker-0": "x"}}, AskInventory{2},
 		Inventory{2, []batch.Worker{"worker-0"}, []batch.Held{{Partition: part, Bytes: []int64{1}}}, []int64{7}, []Running{{batch.Execution{Attempt: at, Parallelism: 2, State: scheduling.TaskRunning, Result: result}, []joblog.AttemptID{at}}}},
 		Settle{2, []batch.PartitionID{part}, []batch.PartitionID{part}, []joblog.AttemptID{at}, []joblog.AttemptID{at}},
-		DeployAttempt{2, at, 3, []batch.Input{{DataSet: "d", Range: joblog.InputRange{LastPartition: 1}, Producers: []batch.Producer{{Attempt: at, Worker: "worker-1"}}}}, []batch.Output{{DataSet: "e", Subpartitions: 2}}},
-		CancelAttempt{2, at, "why"}, ReleasePartitions{2, []batch.PartitionID{part}}, DropData{2, part}, JobOver{2}, Leftover{2, 9},
+		DeployAttempt{2, at, 3, []batch.Input{{DataSet: "d", Range: joblog.InputRange{LastPartition: 1}}}, []batch.Output{{DataSet: "e", Subpartitions: 2}}},
+		Producers{2, "d", 3, []batch.Producer{{Attempt: at, Worker: "worker-1"}}}, CancelAttempt{2, at, "why"}, ReleasePartitions{2, []batch.PartitionID{part}}, DropData{2, part}, JobOver{2}, Leftover{2, 9},
 		AttemptState{Attempt: at, State: scheduling.TaskFinished, Error: "e", Class: batch.FailurePartitionLost, Partition: part, Result: result, Records: []int64{4}},
 		Counts{[]AttemptCount{{at, 5}}}, ToAttempt{2, at, []byte{1}, []string{"5"}}, FromAttempt{at, []byte{1}}, DropPartition{"v", 3}, WorkerGone{3}, Recorded{2, []joblog.AttemptID{at}},
 		Hello{Index: 3, Slots: 4, DataAddr: "127.0.0.1:1"}, Welcome{Epoch: 2, Worker: 1}, Heartbeat{},
@@ -130,7 +130,7 @@ func TestForeignPeer(t *testing.T) {
 		bytes []byte
 		want  string
 	}{
-		"another version": {[]byte{protocol + 1}, "speaks protocol 4, not 3"},
+		"another version": {[]byte{protocol + 1}, "speaks protocol 5, not 4"},
 		"no gob":          {[]byte{protocol, 0xff, 0xff, 0xff}, "control connection"},
 		"nothing":         {nil, "closed by the other side"},
 		"half a message":  {[]byte{protocol, 20, 1, 2}, "closed by the other side"},

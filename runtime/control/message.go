@@ -161,7 +161,7 @@ var kinds = []any{
 	Hello{}, Welcome{}, Heartbeat{}, Deploy{}, Cancel{}, Trigger{}, Notify{}, ToReader{}, StopSources{}, FailTask{}, Forget{},
 	InUse{}, TaskState{}, Acknowledge{}, Passed{}, Decline{}, Ended{}, FromReader{}, ReaderGot{}, Report{},
 	Attach{}, Clock{}, Events{}, Leading{}, JobEnded{}, Ask{}, Told{}, Rescale{}, FailSubtask{}, TakeSavepoint{}, EndSources{},
-	BatchJob{}, Peers{}, AskInventory{}, Inventory{}, Settle{}, DeployAttempt{}, CancelAttempt{}, ReleasePartitions{}, DropData{}, JobOver{},
+	BatchJob{}, Peers{}, AskInventory{}, Inventory{}, Settle{}, Producers{}, DeployAttempt{}, CancelAttempt{}, ReleasePartitions{}, DropData{}, JobOver{},
 	Leftover{}, AttemptState{}, Counts{}, ToAttempt{}, FromAttempt{}, DropPartition{}, WorkerGone{}, Recorded{},
 	CancelJob{}, GetReports{}, GetOptions{}, GetLoad{}, BreakStorage{}, Leave{}, Load{}, Reports{}, Options{},
 }

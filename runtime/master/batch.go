@@ -47,6 +47,7 @@ type Batch struct {
 	attempts   map[joblog.AttemptID]batch.Worker // that were deployed or adopted, and have not ended
 	results    map[attemptKey]*batch.Result      // of attempts that are about to be noted as FINISHED
 	partitions map[joblog.TaskID]map[batch.PartitionID]batch.Worker
+	told       map[batch.Worker]producerLists
 	commits    []joblog.AttemptID // to be carried out, one after the other
 	committing bool
 	unrecorded []recorded // finished attempts that the log does not have yet, in order
@@ -70,6 +71,7 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 		attempts:   map[joblog.AttemptID]batch.Worker{},
 		results:    map[attemptKey]*batch.Result{},
 		partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
+		told:       map[batch.Worker]producerLists{},
 		asked:      map[batch.Worker]bool{},
 		dead:       map[batch.Worker]bool{},
 		before:     map[attemptKey]uint64{},

@@ -164,12 +164,3 @@ func (m *Batch) forgetTask(t joblog.TaskID) {
 	delete(m.shared.finished[t.Vertex], t.Subtask)
 	m.shared.Unlock()
 }
-
-func (m *Batch) deploy(x batch.Deploy) {
-	m.attempts[x.Attempt] = x.Worker
-	m.forgetTask(x.Attempt.TaskID)
-	m.sourceDeployed(x)
-	m.workers.send(x.Worker, control.DeployAttempt{
-		Epoch: m.cfg.Epoch, Attempt: x.Attempt, Parallelism: x.Parallelism, Inputs: x.Inputs, Outputs: x.Outputs,
-	})
-}

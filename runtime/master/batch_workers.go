@@ -79,6 +79,7 @@ func (m *Batch) sweepWorker(w *worker) {
 
 // workerLost implements members.
 func (m *Batch) workerLost(w *worker, err error) {
+	delete(m.told, w.id)
 	m.dead[w.id] = true // the scheduler may not have begun
 	for id, name := range m.attempts {
 		if name == w.id {

@@ -46,6 +46,7 @@
 //	batch_config.go    the job as the scheduler knows it
 //	batch_requests.go  what others may ask for, and counters
 //	batch_effects.go   effects of the scheduler
+//	batch_deploy.go    attempts on their way to workers, and what those know already
 //	batch_end.go       commits; the end of the job
 //	batch_journal.go   the job's log; what touches the disk is done beside the loop
 //	batch_sources.go   split enumerators: several attempts of a subtask get the same

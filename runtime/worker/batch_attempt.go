@@ -53,6 +53,12 @@ func (w *Batch) deploy(m control.DeployAttempt) {
 		go a.run(nil, fmt.Errorf("deployment of %s does not fit the job", m.Attempt))
 		return
 	}
+	for i := range a.deploy.Inputs {
+		if err := a.job.resolve(&a.deploy.Inputs[i]); err != nil {
+			go a.run(nil, fmt.Errorf("deployment of %s: %w", m.Attempt, err))
+			return
+		}
+	}
 	d := a.deployment(v, w.mu.name)
 	go a.run(d, nil)
 }

@@ -21,6 +21,9 @@ type batchJob struct {
 	msg    control.BatchJob
 	from   map[string]string // data set -> vertex that makes it
 	scaled map[scaledVertex]*graph.Graph
+	// producers are where partitions come from, by data set, as this master has
+	// told. Of the goroutine that carries commands out.
+	producers map[string][]batch.Producer
 }
 
 type scaledVertex struct {
@@ -29,7 +32,7 @@ type scaledVertex struct {
 }
 
 func newBatchJob(m control.BatchJob) (*batchJob, error) {
-	j := &batchJob{id: m.Job, graph: m.Graph, msg: m, from: map[string]string{}, scaled: map[scaledVertex]*graph.Graph{}}
+	j := &batchJob{id: m.Job, graph: m.Graph, msg: m, from: map[string]string{}, scaled: map[scaledVertex]*graph.Graph{}, producers: map[string][]batch.Producer{}}
 	values, errs := options.Parse(m.Options)
 	if len(errs) > 0 {
 		return nil, errs[0]
@@ -68,6 +71,33 @@ func (j *batchJob) name(id shuffle.PartitionID) batch.PartitionID {
 	}}
 }
 
+// learn takes what the master says about producers. Attempts have parts of the
+// old list, so another one is made.
+func (j *batchJob) learn(m control.Producers) {
+	if m.First < 0 {
+		return
+	}
+	list := make([]batch.Producer, max(len(j.producers[m.DataSet]), m.First+len(m.List)))
+	copy(list, j.producers[m.DataSet])
+	copy(list[m.First:], m.List)
+	j.producers[m.DataSet] = list
+}
+
+// resolve finds the producers of what an attempt reads.
+func (j *batchJob) resolve(in *batch.Input) error {
+	list, first, last := j.producers[in.DataSet], in.Range.FirstPartition, in.Range.LastPartition
+	if first < 0 || last < first-1 || last >= len(list) {
+		return fmt.Errorf("it reads the partitions %d to %d of %s, of which the master has told %d", first, last, in.DataSet, len(list))
+	}
+	in.Producers = list[first : last+1 : last+1]
+	for i := range in.Producers {
+		if in.Producers[i] == (batch.Producer{}) {
+			return fmt.Errorf("it reads partition %d of %s, whose producer the master has not told", first+i, in.DataSet)
+		}
+	}
+	return nil
+}
+
 // carryOut implements kind.
 func (w *Batch) carryOut(s *service, m control.Command) {
 	switch m := m.(type) {
@@ -81,6 +111,13 @@ func (w *Batch) carryOut(s *service, m control.Command) {
 		w.inventory(s, m.Epoch)
 	case control.Settle:
 		w.settle(m)
+	case control.Producers:
+		w.mu.Lock()
+		j := w.mu.job
+		w.mu.Unlock()
+		if j != nil {
+			j.learn(m)
+		}
 	case control.DeployAttempt:
 		w.deploy(m)
 	case control.CancelAttempt:
