@@ -14,7 +14,6 @@ type producerLists map[string]*producerList
 type producerList struct {
 	told []batch.Producer // by partition
 	last []batch.Producer // what the newest attempt reads, as the scheduler keeps it
-	from int              // the partition at its beginning
 }
 
 // news is what has to be told before an attempt can be deployed that reads these
@@ -31,10 +30,10 @@ func (l producerLists) news(dataSet string, first int, producers []batch.Produce
 	}
 	// The scheduler makes another list when a producer changes, so that one which
 	// is the same is not compared.
-	if p.from == first && len(p.last) == len(producers) && &p.last[0] == &producers[0] {
+	if len(p.last) == len(producers) && &p.last[0] == &producers[0] {
 		return 0, nil
 	}
-	p.last, p.from = producers, first
+	p.last = producers
 	if missing := first + len(producers) - len(p.told); missing > 0 {
 		p.told = append(p.told, make([]batch.Producer, missing)...)
 	}
