@@ -103,9 +103,7 @@ Every trial runs in a process of its own and proves its output.
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w\nSee: %s --help", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.planCommand(), a.listCommand(), a.reportCommand(), a.initCommand(),
 		a.doctorCommand(), a.explainCommand(), a.exportCommand(), a.schemaCommand(), a.versionCommand(), a.completionCommand(), a.trialCommand(), a.compareCommand(), a.gateCommand(), a.trendCommand())
 	root.AddCommand(a.nodeCommands()...)

@@ -23,7 +23,7 @@ limits, and the noise between equal pieces of work, which no comparison of trial
 can beat. Each line is ok, a notice or bad, with the figure, what would be good and
 what to do. The exit code is 0 unless no trial could run at all (4).`,
 		Example: "  benchrun doctor\n  benchrun doctor --json --out /data/runs",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			d := probe.Diagnose(probe.Examine(out))
 			if asJSON {

@@ -50,7 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "print the version",
 		Example: "  benchrun version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			t := a.tool()
 			var names []string
@@ -131,7 +131,7 @@ func (a *app) trialCommand() *cobra.Command {
 		Use:    "trial",
 		Short:  "run one trial; for run, which talks to it over stdin and stdout",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.stdout == os.Stdout {
 				os.Stdout = os.Stderr // what the job prints must not get between the messages

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -130,7 +131,11 @@ func (a *app) campaign(c *cobra.Command, args []string, f *runFlags) (*trial.Cam
 				return nil, fmt.Errorf("--resume goes on with the plan of the run; --%s cannot change it", name)
 			}
 		}
-		return trial.Resume{Dir: f.resume, Self: a.self, Force: f.force, RetryFailed: f.retry}.Begin()
+		campaign, err := trial.Resume{Dir: f.resume, Self: a.self, Force: f.force, RetryFailed: f.retry}.Begin()
+		if err == nil {
+			a.edited(campaign.Run)
+		}
+		return campaign, err
 	}
 	if f.force || f.retry {
 		return nil, errors.New("--force and --retry-failed go with --resume")
@@ -153,9 +158,23 @@ func (a *app) campaign(c *cobra.Command, args []string, f *runFlags) (*trial.Cam
 	}.Begin(time.Now())
 }
 
+// edited says which workload files are others by now than those that a run goes
+// on with.
+func (a *app) edited(r *result.Run) {
+	for _, w := range r.Workloads {
+		path := filepath.Join(w.Dir, filepath.Base(w.File))
+		if sum, err := trial.HashFile(path); err == nil && sum != w.SHA256 {
+			fmt.Fprintf(a.stderr, "note: %s was edited since the run began; the run goes on with the text that it began with\n", relative(path))
+		}
+	}
+}
+
 // plan loads files and plans their trials.
 func (a *app) plan(paths []string, s *selection) (*plan.Plan, []*spec.File, error) {
 	files, err := a.load(paths, trial.Overrides(s.settings, s.sets))
+	if problems, ok := errors.AsType[spec.Problems](err); ok {
+		s.blame(problems)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,7 +27,7 @@ func (a *app) nodeCommands() []*cobra.Command {
 			Use:    role,
 			Short:  "be the " + role + " of a cluster; for the target \"process\", which talks to it",
 			Hidden: true,
-			Args:   cobra.NoArgs,
+			Args:   noArguments,
 			RunE: func(c *cobra.Command, _ []string) error {
 				if status := process.Main(c.Context(), role, a.stdin, a.stderr); status != 0 {
 					return exit(result.Exit(status), nil)

@@ -36,7 +36,7 @@ func parseOnly(text string) (filter, error) {
 			return nil, fmt.Errorf("--only: %q names nothing after the colon", word)
 		}
 		if _, err := path.Match(t.glob, ""); err != nil {
-			return nil, fmt.Errorf("--only: the pattern %q is wrong: %w", t.glob, err)
+			return nil, fmt.Errorf("--only: %q is no pattern: * stands for anything, ? for one character, [a-c] for one of several, and \\ takes the next as it is", t.glob)
 		}
 		out = append(out, t)
 	}

@@ -61,7 +61,7 @@ func New(in Input) (*Plan, error) {
 		}
 	}
 	if len(p.Cells) == 0 {
-		return nil, fmt.Errorf("--only %q leaves no cell of %d", in.Only, p.Dropped)
+		return nil, fmt.Errorf("--only %q leaves no cell of %d; benchrun plan without it lists them", in.Only, p.Dropped)
 	}
 	p.order(chosen)
 	return p, nil

@@ -132,7 +132,7 @@ func TestOnly(t *testing.T) {
 		{"cells:x", 0, "is no term"},
 		{"R=true", 0, "is no term"},
 		{"cell:", 0, "names nothing"},
-		{"cell:[", 0, "is wrong"},
+		{"cell:[", 0, "is no pattern"},
 	} {
 		p, err := New(Input{Files: files, Only: c.only})
 		if c.err != "" {

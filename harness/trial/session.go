@@ -15,6 +15,7 @@ import (
 	"benchrun/harness/plan"
 	"benchrun/harness/probe"
 	"benchrun/harness/result"
+	"benchrun/runtime/options"
 	"benchrun/workloads/spec"
 )
 
@@ -73,7 +74,15 @@ func (s Session) Begin(now time.Time) (*Campaign, error) {
 		return nil, err
 	}
 	if s.Reference != "" && !slices.ContainsFunc(s.Plan.Cells, func(c result.Cell) bool { return c.Cell == s.Reference }) {
-		return nil, fmt.Errorf("%w: --reference %q is no cell of the plan", ErrRefused, s.Reference)
+		var cells []string
+		for _, c := range s.Plan.Cells {
+			cells = append(cells, c.Cell)
+		}
+		hint := "benchrun plan lists them"
+		if near := options.Nearest(s.Reference, cells); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, fmt.Errorf("%w: --reference %q is no cell of the plan; %s", ErrRefused, s.Reference, hint)
 	}
 	label := "set"
 	if len(s.Plan.Files) == 1 {

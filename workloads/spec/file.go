@@ -3,6 +3,7 @@ package spec
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -257,8 +258,11 @@ func Find(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
 		info, err := os.Stat(p)
+		if bad, ok := errors.AsType[*fs.PathError](err); ok {
+			err = bad.Err // the path is named here, and how it was asked for is nobody's business
+		}
 		if err != nil {
-			return nil, fmt.Errorf("workload file: %w", err)
+			return nil, fmt.Errorf("workload file %s: %w", p, err)
 		}
 		if !info.IsDir() {
 			out = append(out, p)

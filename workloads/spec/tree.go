@@ -106,7 +106,7 @@ func (n *node) typeName() string {
 	case int64:
 		return "a whole number"
 	case float64:
-		return "a number"
+		return "a fraction"
 	case bool:
 		return "a bool"
 	}
