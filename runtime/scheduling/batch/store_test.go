@@ -17,7 +17,7 @@ func TestTakeoverFromDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(configure(jobs()["diamond"], Hardened), map[string]int{"source": 5})
-	h := &history{w: w}
+	h := &history{w: w, ops: everything}
 	w.join("w0", 4)
 	w.join("w1", 4)
 	w.step(Start{})

@@ -31,6 +31,7 @@ type world struct {
 	durable int
 	slowLog bool // LogDurable comes when it is asked for
 	silent  map[Worker]bool
+	delayed map[Worker]Inventory // what a silent worker had when it was asked
 
 	enumerators map[string]*enumerator // by operator
 	splits      map[string]int         // how many a source has
@@ -80,7 +81,7 @@ func split(s string) []string {
 
 func newWorld(cfg Config, splits map[string]int) *world {
 	w := &world{cfg: cfg, splits: splits, workers: map[Worker]*site{}, folders: map[Worker]*site{}, committed: map[AttemptID]int{},
-		read: map[AttemptID][]AttemptID{}, silent: map[Worker]bool{},
+		read: map[AttemptID][]AttemptID{}, silent: map[Worker]bool{}, delayed: map[Worker]Inventory{},
 		parallelismOf: map[AttemptID]int{}, splitsOf: map[AttemptID][]string{}}
 	w.newMaster()
 	return w
@@ -150,6 +151,7 @@ func (w *world) crash(lost int) {
 		}
 	}
 	w.cfg.Epoch++
+	clear(w.delayed)
 	w.newMaster()
 }
 
@@ -215,7 +217,9 @@ func (w *world) carryOut(x Effect) {
 		w.answer(Replayed{Events: slices.Clone(w.log)})
 		w.base, w.durable = len(w.log), len(w.log)
 	case AskInventory:
-		if !w.silent[x.Worker] {
+		if w.silent[x.Worker] {
+			w.delayed[x.Worker] = w.inventory(x.Worker)
+		} else {
 			w.answer(w.inventory(x.Worker))
 		}
 	case SettleInventory:
@@ -282,6 +286,23 @@ func (w *world) inventory(id Worker) Inventory {
 		inv.Running = append(inv.Running, Execution{Attempt: a, Parallelism: w.parallelismOf[a], State: scheduling.TaskFinished, Result: r})
 	}
 	slices.SortFunc(inv.Running, func(a, b Execution) int { return strings.Compare(a.Attempt.String(), b.Attempt.String()) })
+	return inv
+}
+
+// lateAnswer is what a silent worker says at last: hardened, what it has now;
+// faithful, what it had when it was asked, on a slow way. A faithful master that
+// gets the former releases what has been made since.
+func (w *world) lateAnswer(id Worker) Inventory {
+	inv, asked := w.delayed[id]
+	delete(w.delayed, id)
+	switch {
+	case w.cfg.Mode != Faithful:
+		return w.inventory(id)
+	case !asked:
+		return Inventory{Worker: id} // of no epoch
+	case w.workers[id] != nil:
+		inv.Partitions = slices.DeleteFunc(inv.Partitions, func(h Held) bool { return w.workers[id].partitions[h.Partition] == nil })
+	}
 	return inv
 }
 
