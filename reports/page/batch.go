@@ -146,11 +146,11 @@ func (w *workloadView) sums(name, title, note, unit string, series []string, bar
 	for k, f := range w.faults {
 		for i := range w.columns {
 			row, ok := bar(i, f)
-			if !ok {
+			if !ok || w.elsewhere(i, k, f) {
 				continue
 			}
 			row.Label = w.labels[i]
-			if k > 0 && len(w.faults) > 1 {
+			if f.prefix != "" {
 				row.Label += ", " + f.name
 			}
 			b.Rows = append(b.Rows, row)

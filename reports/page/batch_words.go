@@ -14,7 +14,7 @@ import (
 // of that to be said.
 func (w *workloadView) batchHeadline() bool {
 	if !w.twinned() {
-		return false
+		return w.losses()
 	}
 	said := w.gain()
 	return w.cost() || said
@@ -72,7 +72,7 @@ func (w *workloadView) gain() bool {
 	text := fmt.Sprintf("After %s the job took %s with job recovery (%s) and %s without", fault, between(with, seconds), recoveryFlag, between(without, seconds))
 	switch {
 	case slices.Min(saved) >= 0.005:
-		text += ": " + between(saved, func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }) + " less"
+		text += ": " + between(saved, percentOf) + " less"
 	case slices.Max(saved) < 0.005:
 		text += ": nothing was saved"
 	}
@@ -94,6 +94,52 @@ func (w *workloadView) gain() bool {
 	}
 	return true
 }
+
+// losses say what each fault did to a job that stands beside itself undisturbed.
+func (w *workloadView) losses() bool {
+	var free []float64
+	var parts []string
+	for i := range w.columns {
+		v := w.median(i, "makespan_s")
+		if w.spec.Mode != "batch" || v == nil {
+			continue
+		}
+		if w.faultOf(i) == "" {
+			free = append(free, *v)
+			continue
+		}
+		text := rough(*v, "s") + " with " + w.labels[i]
+		if loss := w.lossOf(i); loss != "" {
+			text = fmt.Sprintf("%s after %s", rough(*v, "s"), loss)
+			if w.labels[i] != "fault" {
+				text += " (" + w.labels[i] + ")"
+			}
+		}
+		if again, avoidable := w.median(i, "reexecuted_fraction"), w.median(i, "avoidable_reexecuted_fraction"); again != nil && avoidable != nil {
+			text += ", which made it do " + percentOf(*again) + " of the finished work again"
+			switch {
+			case *again == 0:
+			case *avoidable == 0:
+				text += ", none of it avoidably"
+			default:
+				text += ", " + percentOf(*avoidable) + " avoidably"
+			}
+		}
+		parts = append(parts, text)
+	}
+	if len(free) == 0 || len(parts) == 0 || len(parts) > 4 {
+		return false
+	}
+	lead := fmt.Sprintf("Undisturbed the job takes %s.", between(free, func(v float64) string { return rough(v, "s") }))
+	w.Headline = append(w.Headline, lead+" It took "+parts[0]+".")
+	for _, p := range parts[1:] {
+		w.Headline = append(w.Headline, "It took "+p+".")
+	}
+	return true
+}
+
+// percentOf writes a share for a sentence.
+func percentOf(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 // cost is what job recovery takes where nothing happens, and whether that can be
 // told from chance.

@@ -187,6 +187,9 @@ func (w *workloadView) laterSentences() {
 		return
 	}
 	for _, f := range w.faults[1:] {
+		if f.prefix == "" {
+			continue // it was the first of its cell
+		}
 		var parts []string
 		for i := range w.columns {
 			if s, ok := w.stat(i, f.prefix+w.spec.Primary); ok {

@@ -55,7 +55,7 @@ func (w *workloadView) results() {
 	for k, f := range w.faults {
 		w.group(t, f)
 		for i := range w.columns {
-			if k > 0 && w.untouched(i, f) {
+			if w.elsewhere(i, k, f) {
 				continue
 			}
 			c := &w.columns[i]
@@ -74,10 +74,13 @@ func (w *workloadView) results() {
 	w.Results = t
 }
 
-// untouched tells whether none of the good trials of a batch job's column met a
-// fault.
-func (w *workloadView) untouched(i int, f faultView) bool {
-	return w.spec.Mode == "batch" && !slices.ContainsFunc(w.columns[i].Trials, func(t result.Trial) bool {
+// elsewhere tells whether a column of a batch job has no row under the k-th fault:
+// another one befell it, or none, which the rows of the first fault show.
+func (w *workloadView) elsewhere(i, k int, f faultView) bool {
+	if w.spec.Mode != "batch" || k == 0 && w.faultOf(i) == "" {
+		return false
+	}
+	return !slices.ContainsFunc(w.columns[i].Trials, func(t result.Trial) bool {
 		return t.Outcome == result.OK && slices.ContainsFunc(t.Faults, func(x result.Fault) bool { return x.Name == f.name })
 	})
 }

@@ -35,6 +35,7 @@ func (w *workloadView) batchLabels() {
 			values[axis][fmt.Sprint(c.Flags[axis])] = true
 		}
 	}
+	several := w.severalFaults()
 	for i := range w.columns {
 		c := &w.columns[i]
 		quiet := len(values) > 0 && w.faultOf(i) == "" && slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return t.Outcome == result.OK })
@@ -43,7 +44,7 @@ func (w *workloadView) batchLabels() {
 			name, value, _ := strings.Cut(pair, "=")
 			scenario := slices.Contains(w.spec.ScenarioAxes, name)
 			switch place, err := strconv.ParseFloat(value, 64); {
-			case name == recoveryFlag, scenario && (quiet || len(values[name]) == 1):
+			case name == recoveryFlag, scenario && (quiet || len(values[name]) == 1), several && (name == "repeat" || strings.HasSuffix(name, ".repeat")):
 			case scenario && name == "progress" && err == nil:
 				where = append(where, "at "+strconv.FormatFloat(100*place, 'g', 4, 64)+" %")
 			case c.Cell != "default":
@@ -53,6 +54,9 @@ func (w *workloadView) batchLabels() {
 		var scene []string
 		if len(rest) > 0 {
 			scene = append(scene, label(strings.Join(rest, ",")))
+		}
+		if several && !quiet {
+			scene = append(scene, w.faultNames(i)...)
 		}
 		scene = append(scene, where...)
 		switch {
@@ -77,6 +81,29 @@ func (w *workloadView) batchLabels() {
 			w.labels[i] = text
 		}
 	}
+}
+
+// faultNames are the steps that disturbed the good trials of a column.
+func (w *workloadView) faultNames(i int) (names []string) {
+	for _, t := range w.columns[i].Trials {
+		for _, f := range t.Faults {
+			if t.Outcome == result.OK && !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return names
+}
+
+// severalFaults tells whether columns were disturbed by different steps.
+func (w *workloadView) severalFaults() bool {
+	seen := map[string]bool{}
+	for i := range w.columns {
+		if names := w.faultNames(i); len(names) > 0 {
+			seen[strings.Join(names, ", ")] = true
+		}
+	}
+	return len(seen) > 1
 }
 
 // faultOf is the kind of the first fault of a column's trials; empty: none.

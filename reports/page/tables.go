@@ -77,7 +77,7 @@ func (w *workloadView) medians(t *table, metrics []string) {
 		}
 		w.group(t, f)
 		for i := range w.columns {
-			if k > 0 && w.untouched(i, f) {
+			if w.elsewhere(i, k, f) {
 				continue
 			}
 			r := row{Label: w.labels[i], Title: w.columns[i].Name}
