@@ -88,17 +88,20 @@ func (a *app) execute(ctx context.Context) error {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "benchrun",
-		Short: "measures how fast a stream job recovers, for every combination of the recovery options",
-		Long: `benchrun runs a job with large in-flight state, disturbs it, and measures how long
-it takes to run again, to hold a safe checkpoint, and to be through with the
-restored data: for every combination of the options that a workload file names.
+		Short: "measures how fast stream and batch jobs recover, for every combination of the recovery options",
+		Long: `benchrun runs a job, disturbs it, and measures the way back, for every combination
+of the options that a workload file names. Of a streaming job with large in-flight
+state: how long until it runs again, holds a safe checkpoint, and is through with
+the restored data. Of a batch job that loses workers, output or its master: what
+runs again, how long nobody led it, and what being safe from that costs.
 Every trial runs in a process of its own and proves its output.
 
   0 ok   1 regression or broken threshold   2 usage or configuration   3 inconclusive
   4 a trial failed   5 baseline missing or not comparable   6 wrong output   130 interrupted`,
 		Example: `  benchrun init > my.toml
   benchrun validate my.toml
-  benchrun run my.toml`,
+  benchrun run my.toml
+  benchrun init batch > batch.toml             # a batch job that loses its master`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},

@@ -44,7 +44,7 @@ var words = append([]word{
 	{"downstream", "recovery path", "with R: the downstream tasks read the upstream's in-flight output, too; nothing is sent again. Tasks run when all of it is processed"},
 	{"during", "recovery path", "with R and D: restored data are filtered in the background; tasks run at once and a checkpoint can be taken at any moment, with what is not processed yet in it"},
 	{"none", "recovery path", "no in-flight data were restored"},
-	{"full", "recovery path", "batch: the new master began the job anew, because there was no log of it or none of use"},
+	{"full", "recovery path", "batch: the new master began the job anew, because there was no log of it, none of use, or one that could not be read and that --from-scratch wiped"},
 	{"event-log", "recovery path", "batch, with J: the new master read the log of the job, kept what had finished and is still there, and went on"},
 	{"running", "condition of a wait", "every task is RUNNING, after the restart that the last fault caused; in batch mode one task is, of the new execution"},
 	{"progress", "condition of a wait", "batch: so much of the records that the job has to consume is consumed, the mean over its vertices; of a range each block draws a place"},
@@ -61,6 +61,14 @@ var words = append([]word{
 	{"warm-up", "word", "a block that is run and kept, and not measured"},
 	{"t0", "word", "the moment of a fault on the trial's monotonic clock; all times of recovery count from it"},
 	{"control", "word", "a cell that breaks a rule between options on purpose (run.include-invalid): it must not differ from the cell without the option"},
+	{"streaming", "mode of a job", "records flow until the sources are told to stop; checkpoints make it recoverable, and in-flight data are what recovery is about"},
+	{"batch", "mode of a job", "sources have an end, and a stage begins when what it reads is complete; finished output on the workers' disks and, with J, the log of the master make it recoverable"},
+	{"hardened", "mode of job recovery", "the default: records of the log have a checksum, a sequence and the master's epoch; the wait ends when all workers that live have answered; tasks that still run are adopted; nothing finished is thrown away for the log's sake"},
+	{"faithful", "mode of job recovery", "as Flink does it, its weaknesses included: a log without checksums, finished tasks behind the last snapshot run again, running ones always do, and a missing partition costs the whole wait"},
+	{"adopted", "word", "a batch task that ran on while no master led, and goes on under the next one (mode hardened)"},
+	{"useful work", "word", "records of finished batch tasks whose output is still there; what time_to_parity_s and the curves of progress count"},
+	{"control recovery", "word", "from the loss of the master to the first task under the next one, in phases that add up: detect, elect, replay the log, wait for partitions, schedule; see control_recovery_s"},
+	{"from-scratch", "flag of run", "a new master that cannot read the log of its batch job (damaged in the middle, of another job or version) fails the trial with file and offset; with --from-scratch it wipes the log and the job begins anew, which is recovery path full and an event with the reason"},
 	{"unproved", "word", "a job whose only sink discards shows nothing about its output; its trials have no correctness"},
 }, targetWords...)
 
@@ -68,10 +76,11 @@ func (a *app) explainCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain METRIC|OPTION|VERDICT|FAULT",
-		Short: "explain a metric, an option, a fault, an operator or a word of the reports",
+		Short: "explain a metric, an option, a fault, an operator, a key or a word of the reports",
 		Example: `  benchrun explain time_to_first_checkpoint_s
   benchrun explain R
-  benchrun explain kill-worker`,
+  benchrun explain kill-worker
+  benchrun explain faithful`,
 		Args: needs("a word"),
 		RunE: func(c *cobra.Command, args []string) error {
 			for i, name := range args {
@@ -186,7 +195,36 @@ func lookup(name string) (explanation, bool) {
 			return explanation{w.name, w.kind, w.help, nil}, true
 		}
 	}
-	return explanation{}, false
+	return explainKey(name)
+}
+
+// explainKey tells of a key of workload files, of all tables that have it.
+func explainKey(name string) (explanation, bool) {
+	e := explanation{Name: name, Kind: "key of workload files"}
+	for _, table := range spec.Tables() {
+		for _, k := range spec.Keys(table) {
+			if k.Name != name || k.Help == "" {
+				continue
+			}
+			help := k.Help
+			if k.Default != "" {
+				help += " (default " + k.Default + ")"
+			}
+			if table == spec.TableFile {
+				table = "at the top"
+			}
+			e.Facts = append(e.Facts, []string{table, help})
+		}
+	}
+	if len(e.Facts) == 0 {
+		return e, false
+	}
+	if len(e.Facts) == 1 {
+		e.Help, e.Facts = e.Facts[0][1], [][]string{{"table", e.Facts[0][0]}}
+	} else {
+		e.Help = "has a meaning in several tables"
+	}
+	return e, true
 }
 
 func explainOption(i *options.Info) explanation {
@@ -232,6 +270,13 @@ func allWords() []string {
 	}
 	for _, w := range words {
 		out = append(out, w.name)
+	}
+	for _, table := range spec.Tables() {
+		for _, k := range spec.Keys(table) {
+			if !slices.Contains(out, k.Name) {
+				out = append(out, k.Name)
+			}
+		}
 	}
 	return out
 }

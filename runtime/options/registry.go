@@ -150,9 +150,9 @@ var (
 // policy are ours; the other keys are Flink's.
 var (
 	BatchJobRecovery = boolean(batchRecoveryKey, false,
-		"a new master goes on with a batch job where the old one left it", short("J"))
+		"the master of a batch job keeps a log of what has finished, and a new one goes on from it; off: the job begins anew", short("J"))
 	BatchRecoveryMode = enum("execution.batch.job-recovery.mode", "hardened",
-		"how the log of a batch job is written and replayed: as Flink does it, or safer", words("hardened", "faithful"), inertUnless(withBatchRecovery))
+		"how the log of a batch job is written and replayed: hardened keeps all that can be kept, faithful does as Flink does, its weaknesses included", words("hardened", "faithful"), inertUnless(withBatchRecovery))
 	PreviousWorkerTimeout = duration("execution.batch.job-recovery.previous-worker.recovery.timeout", 30*time.Second,
 		"how long a new master waits for the partitions that workers still hold", inertUnless(withBatchRecovery))
 	BatchSnapshotMinPause = duration("execution.batch.job-recovery.snapshot.min-pause", 3*time.Minute,

@@ -16,7 +16,7 @@ var actions = []Action{
 	{Name: "kill-worker", Fault: true, Keys: []string{"worker", "replace-after", "when"}, Help: "a worker dies: its sockets break and its slots vanish; replace-after brings a new one"},
 	{Name: "freeze-worker", Fault: true, Keys: []string{"worker", "for", "when"}, Help: "a worker stops doing anything, heartbeats included, for a time"},
 	{Name: "fail-storage", Fault: true, Mode: Streaming, Keys: []string{"for", "kind", "when"}, Help: "checkpoint storage fails for a time: error, slow, full or torn writes"},
-	{Name: "kill-jobmanager", Fault: true, Keys: []string{"down-for", "when"}, Help: "the master dies and another one comes after down-for (default 1 s); on target \"process\""},
+	{Name: "kill-jobmanager", Fault: true, Keys: []string{"down-for", "when"}, Help: "the master dies and another one comes after down-for (default 1 s). A streaming job needs target \"process\" for it, a batch job can lose its master on each"},
 	{Name: "drop-partition", Fault: true, Keys: []string{"vertex", "subtask", "when"}, Mode: Batch, Help: "the finished output of a batch task is lost; what needs it makes it again"},
 	{Name: "upgrade", Fault: true, Keys: []string{"file", "upgrade-mode", "when"}, Later: "the life cycle of deployments", Help: "replace the job by another one"},
 	{Name: "rollback", Fault: true, Keys: []string{"when"}, Later: "the life cycle of deployments", Help: "go back to the job before the upgrade"},
