@@ -12,7 +12,7 @@
 //
 //	task-state FINISHED   records: consumed, of a source those emitted; bytes: written to partitions
 //	task-state RUNNING    once more, with the detail "adopted", when a new master goes on with a running task
-//	master-lost           a worker has lost its master while the job was not over: detail: which worker, and
+//	job-state SUSPENDED   a worker has lost its master while the job was not over; detail: which worker, and
 //	                      the epoch; reason
 //	master-elected        detail: the epoch of the new master, bare or after "epoch "
 //	job-state RECONCILING from the end of the replay until the partitions that workers hold are known

@@ -384,7 +384,7 @@ func TestPhasesAddUp(t *testing.T) {
 		const t0 = 100 * time.Millisecond
 		elected := at("elected", t0)
 		if rapid.Bool().Draw(t, "noticed") {
-			add(at("noticed", t0), timeline.MasterLost, "")
+			add(at("noticed", t0), timeline.JobState, timeline.Suspended)
 		}
 		add(elected, timeline.MasterElected, "")
 		if rapid.Bool().Draw(t, "log") {

@@ -43,6 +43,11 @@ func Measure(events []timeline.Event, windows []Window) []result.Fault {
 // killMaster is the fault after which there is no master to know of it.
 const killMaster = "kill-jobmanager"
 
+// masterLost tells whether a worker has lost its master.
+func masterLost(e timeline.Event) bool {
+	return e.Kind == timeline.JobState && e.State == timeline.Suspended
+}
+
 // measurement computes the metrics of one window.
 type measurement struct {
 	window  Window
@@ -81,7 +86,7 @@ func (m *measurement) detect() {
 		switch {
 		case e.Kind == timeline.MasterElected:
 			known = true
-		case e.Kind == timeline.MasterLost:
+		case masterLost(e):
 			known = m.window.Kind == killMaster
 		case m.window.Kind == killMaster: // the dying master's last words
 		case e.Kind == timeline.WorkerLost, e.Kind == timeline.PartitionLost:

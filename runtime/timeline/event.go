@@ -11,7 +11,6 @@ const (
 	JobState               Kind = "job-state"
 	TaskState              Kind = "task-state"
 	WorkerLost             Kind = "worker-lost"
-	MasterLost             Kind = "master-lost"
 	MasterElected          Kind = "master-elected"
 	CheckpointTriggered    Kind = "checkpoint-triggered"
 	CheckpointAcknowledged Kind = "checkpoint-acknowledged"
@@ -33,6 +32,10 @@ const (
 	HostSample             Kind = "host-sample"
 	Throughput             Kind = "throughput"
 )
+
+// Suspended is the state of a JobState that a worker tells when it has lost the
+// master of a job that is not over: as far as it sees, nobody leads the job.
+const Suspended = "SUSPENDED"
 
 // None marks a numeric field that does not apply to an event.
 const None = -1

@@ -146,7 +146,8 @@ var errOtherLeads = errors.New("another master leads")
 
 // masterLost says that a worker has noticed the loss of the master of an epoch.
 func masterLost(worker string, epoch int64, why error) timeline.Event {
-	e := timeline.Of(timeline.MasterLost)
+	e := timeline.Of(timeline.JobState)
+	e.State = timeline.Suspended
 	e.Detail, e.Reason = fmt.Sprintf("%s epoch=%d", worker, epoch), why.Error()
 	return e
 }

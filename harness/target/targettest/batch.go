@@ -185,7 +185,7 @@ func (b *batchJob) newMaster(f target.Fault, again func(string)) bool {
 	if !pause(b.ctx, noticed) {
 		return false
 	}
-	b.log.Add(timeline.Of(timeline.MasterLost))
+	b.state(timeline.Suspended)
 	if !pause(b.ctx, f.DownFor-noticed) {
 		return false
 	}
