@@ -32,7 +32,7 @@ type Timers struct {
 	b      *Backend
 	first  int
 	epoch  uint32
-	groups []timerGroup
+	groups []timerGroup // nil: no timer has been set yet
 	// order is a heap of group indices by the time of their earliest timer;
 	// groups without timers are not in it. place[g] is g's place, or -1.
 	order []int32
@@ -48,13 +48,16 @@ type timerGroup struct {
 	epoch uint32 // the heap is this owner's alone since that snapshot
 }
 
-func newTimers(b *Backend) *Timers {
-	n := b.last - b.first + 1
-	ts := &Timers{b: b, first: b.first, groups: make([]timerGroup, n), place: make([]int32, n)}
+func newTimers(b *Backend) *Timers { return &Timers{b: b, first: b.first} }
+
+// begin makes the groups. Most backends have no timers, and a task of a batch job
+// has all key groups.
+func (ts *Timers) begin() {
+	n := ts.b.last - ts.b.first + 1
+	ts.groups, ts.place = make([]timerGroup, n), make([]int32, n)
 	for i := range ts.place {
 		ts.place[i] = -1
 	}
-	return ts
 }
 
 // Len is the number of timers that are set.
@@ -62,6 +65,9 @@ func (ts *Timers) Len() int { return ts.count }
 
 // Register sets a timer; false if it was set already.
 func (ts *Timers) Register(group int, t Timer) bool {
+	if ts.groups == nil {
+		ts.begin()
+	}
 	g := &ts.groups[group-ts.first]
 	if _, ok := g.set[t]; ok {
 		return false
@@ -80,6 +86,9 @@ func (ts *Timers) Register(group int, t Timer) bool {
 
 // Delete unsets a timer; false if it was not set.
 func (ts *Timers) Delete(group int, t Timer) bool {
+	if ts.groups == nil {
+		return false
+	}
 	g := &ts.groups[group-ts.first]
 	if _, ok := g.set[t]; !ok {
 		return false

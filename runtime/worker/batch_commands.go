@@ -72,14 +72,24 @@ func (j *batchJob) name(id shuffle.PartitionID) batch.PartitionID {
 }
 
 // learn takes what the master says about producers. Attempts have parts of the
-// old list, so another one is made.
+// list, so another one is made when one of its entries changes.
 func (j *batchJob) learn(m control.Producers) {
 	if m.First < 0 {
 		return
 	}
-	list := make([]batch.Producer, max(len(j.producers[m.DataSet]), m.First+len(m.List)))
-	copy(list, j.producers[m.DataSet])
-	copy(list[m.First:], m.List)
+	list := j.producers[m.DataSet]
+	if missing := m.First + len(m.List) - len(list); missing > 0 {
+		list = append(list, make([]batch.Producer, missing)...)
+	}
+	part := list[m.First : m.First+len(m.List)]
+	for i, p := range m.List {
+		if part[i] != p && part[i] != (batch.Producer{}) {
+			list = slices.Clone(list)
+			part = list[m.First : m.First+len(m.List)]
+			break
+		}
+	}
+	copy(part, m.List)
 	j.producers[m.DataSet] = list
 }
 
