@@ -55,6 +55,7 @@ type measurement struct {
 	before  []timeline.Event // the whole timeline
 	metrics map[string]float64
 	path    string
+	known   time.Duration // when somebody knew of the fault; with detect_s
 }
 
 func (m *measurement) put(name string, t time.Duration) {
@@ -99,6 +100,7 @@ func (m *measurement) detect() {
 			known = m.window.Kind == "fail-storage"
 		}
 		if known && m.window.Kind != result.StartFault {
+			m.known = e.T
 			m.put("detect_s", e.T)
 			return
 		}

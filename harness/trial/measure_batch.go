@@ -70,8 +70,8 @@ func (m *batchMeasurement) cut() bool { return m.end <= m.work.last }
 // noticed is when the master knows of a fault other than its own death. If it
 // never does, nothing hangs on what was lost; if it had no time to, nobody knows.
 func (m *batchMeasurement) noticed() (time.Duration, bool) {
-	if d, ok := m.metrics["detect_s"]; ok {
-		return m.window.T0 + time.Duration(d*float64(time.Second)), true
+	if _, ok := m.metrics["detect_s"]; ok {
+		return m.known, true
 	}
 	return m.window.T0, !m.cut()
 }
@@ -101,13 +101,10 @@ func (m *batchMeasurement) control() (running time.Duration, ok bool) {
 	if !ran {
 		up.T = m.end
 	}
-	at := m.window.T0
-	if d, ok := m.metrics["detect_s"]; ok {
-		at += time.Duration(d * float64(time.Second))
-	}
-	phase := func(name string, to time.Duration) {
+	at := max(m.known, m.window.T0)
+	phase := func(name string, to time.Duration) { // microseconds from t0, so that nothing is lost between two
 		to = min(max(at, to), up.T)
-		m.metrics[name] = float64((to - at).Microseconds()) / 1e6
+		m.metrics[name] = float64((to-m.window.T0).Microseconds()-(at-m.window.T0).Microseconds()) / 1e6
 		at = to
 	}
 	phase("recovery_elect_s", elected.T)
