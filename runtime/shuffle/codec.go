@@ -46,7 +46,12 @@ type encoder struct {
 	lz4   *lz4.Compressor
 	zstd  *zstd.Encoder
 	buf   []byte
+
+	pause, left int // blocks to leave alone after the last one that was not worth it
 }
+
+// maxPause bounds how many blocks are not tried after some that were not worth it.
+const maxPause = 15
 
 // What compressors work with is large against a short task's output, so it goes
 // from writer to writer.
@@ -72,8 +77,28 @@ func newEncoder(c Codec) (*encoder, error) {
 	return e, err
 }
 
-// encode compresses into dst, which is as long as src. 0: not worth it.
+// encode compresses into dst, which is as long as src. 0: not worth it, which is when
+// an eighth is not saved. Then the next blocks are not tried: 1, 3, 7, 15 of them
+// while that goes on, so that data that no codec makes smaller cost little.
 func (e *encoder) encode(dst, src []byte) (int, error) {
+	if e.left > 0 {
+		e.left--
+		return 0, nil
+	}
+	n, err := e.compress(dst, src)
+	if n > len(src)-len(src)/8 {
+		n = 0
+	}
+	if n > 0 || e.codec == None {
+		e.pause = 0
+	} else {
+		e.pause = min(2*e.pause+1, maxPause)
+	}
+	e.left = e.pause
+	return n, err
+}
+
+func (e *encoder) compress(dst, src []byte) (int, error) {
 	switch e.codec {
 	case LZ4:
 		n, err := e.lz4.CompressBlock(src, dst)
