@@ -44,7 +44,7 @@ func words(data []byte, number uint64) {
 
 func noise(data []byte, number uint64) {
 	for i := 0; i+8 <= len(data); i += 8 {
-		binary.LittleEndian.PutUint64(data[i:], record.Mix(number<<8|uint64(i)))
+		binary.LittleEndian.PutUint64(data[i:], record.Mix(number<<16|uint64(i)))
 	}
 }
 

@@ -58,10 +58,21 @@
 // written, so the marks between them mean nothing. The last one is kept, and
 // is handed out behind all records; EndOfData and EndOfPartition follow.
 //
+// # Compression
+//
+// A block is compressed by itself, and kept as it is if that saves less than an eighth;
+// then the next 1, 3, 7, 15 are not tried. The default of its option is Flink's, LZ4.
+// It costs CPU and gains disk. Records of 100 bytes on two cores, medians of five
+// interleaved runs of BenchmarkShuffle, write and read, no compression, LZ4 and zstd:
+//
+//	pattern, local    685  516  349 MB/s   1 : 3.9 : 5.2
+//	pattern, socket   522  412  317 MB/s
+//	words, local      766  271  146 MB/s   1 : 2.3 : 3.1
+//
 // # Memory and files
 //
 // A Writer has at most WriterConfig.Memory bytes for records and output, plus
-// some 80 bytes a subpartition, and two open files. All readers of a store
+// some 80 bytes a subpartition, what its codec works with, and two open files. All readers of a store
 // share Config.ReadMemory, of which an active one has Config.ReadAhead segments;
 // one that finds nothing left waits for its turn. That ends, because every consumer of a blocking exchange can go on whatever
 // other consumers do. Readers share one open file a partition, Config.MaxOpen in
