@@ -368,8 +368,8 @@ func TestExpectedOfAllCells(t *testing.T) {
 // TestPhasesAddUp: whatever comes when, and in whatever order, the phases of
 // control recovery are its parts.
 //
-// Fails if each phase is cut to microseconds by itself, is counted from the wrong end of the one before, or reaches
-// beyond the first task that runs.
+// Fails if each phase is cut to microseconds by itself, is counted from the wrong
+// end of the one before, or reaches beyond the first task that runs.
 func TestPhasesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(name string, from time.Duration) time.Duration {
