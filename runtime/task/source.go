@@ -29,9 +29,6 @@ func (t *Task) stepSource() (bool, error) {
 	}
 	switch p {
 	case source.More:
-		if t.idleSent {
-			return true, t.sourceStatus(true)
-		}
 		return true, nil
 	case source.Wait:
 		t.until(at)
@@ -114,6 +111,11 @@ func (t *Task) OperatorEvent(payload []byte) error {
 			}
 			if t.dep.Draining {
 				t.reader.Stop()
+			}
+			if t.idleSent { // before its first record: one that waits for its rate is not idle either
+				if err := t.sourceStatus(true); err != nil {
+					return err
+				}
 			}
 		}
 		if ev.NoMore {
