@@ -15,7 +15,7 @@ var (
 	kinds = []string{
 		"fault", "job-state", "task-state", "worker-lost", "checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-completed",
 		"checkpoint-failed", "checkpoint-declined", "restore-assigned", "restore-read", "restore-filtered", "restore-spilled", "restore-drained",
-		"first-output", "caught-up", "partition-kept", "partition-lost", "event-replayed", "event-log-failed", "event-log-resumed", "master-elected", "host-sample", "throughput",
+		"first-output", "caught-up", "partition-kept", "partition-lost", "event-replayed", "event-log-failed", "event-log-resumed", "commit-failed", "master-elected", "host-sample", "throughput",
 	}
 	states = []string{
 		"CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "FAILING", "FAILED", "CANCELING", "CANCELLING", "CANCELED",

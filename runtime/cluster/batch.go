@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ type Batch struct {
 	*outcome
 	cfg     Config
 	graph   *graph.Graph
+	run     string // what no other job is called
 	seat    seat[*master.Batch]
 	workers crew[batchWorker]
 	later   afterwards
@@ -66,7 +68,7 @@ func StartBatch(cfg Config) (*Batch, error) {
 	if err := errors.Join(recoverable(g, cfg.Values), writable(g, cfg)); err != nil {
 		return nil, err
 	}
-	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, started: cfg.Timeline.Now()}
+	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, run: rand.Text(), started: cfg.Timeline.Now()}
 	c.mu.coming = map[int]bool{}
 	if err := (resultFile{c.state()}).forget(); err != nil {
 		return nil, err
@@ -135,10 +137,11 @@ func (c *Batch) startMaster() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.epoch++
+	epoch := c.mu.epoch
 	c.cfg.Timeline.Add(elected(fmt.Sprintf("epoch %d", c.mu.epoch)))
 	m, err := batchMaster(master.BatchConfig{
 		Graph: c.graph, Values: c.cfg.Values, Timeline: c.cfg.Timeline, Origin: c.cfg.Timeline.Origin(), Transport: c.cfg.Transport,
-		Epoch: c.mu.epoch, OutputDir: c.cfg.Dir, Seed: c.cfg.Seed, FromScratch: c.cfg.FromScratch,
+		Epoch: epoch, OutputDir: c.cfg.Dir, Run: c.run, Leads: func() error { return c.leads(epoch) }, Seed: c.cfg.Seed, FromScratch: c.cfg.FromScratch,
 	}, c.state())
 	if err != nil {
 		return err
@@ -167,6 +170,17 @@ func (c *Batch) startMaster() error {
 			c.end(m.Err())
 		}
 	})
+	return nil
+}
+
+// leads tells whether the master of an epoch still does.
+func (c *Batch) leads(epoch int64) error {
+	switch m, newest := c.seat.now(); {
+	case newest != epoch:
+		return &LostLeadershipError{epoch, fmt.Sprintf("epoch %d has begun", newest)}
+	case m == nil:
+		return &LostLeadershipError{epoch, "the master was killed"}
+	}
 	return nil
 }
 

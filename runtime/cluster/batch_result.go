@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"benchrun/runtime/joblog"
+	"benchrun/runtime/storage"
 )
 
 // resultName is the file of the state folder that says how a batch job has ended.
@@ -42,7 +43,7 @@ func (f resultFile) Read() (*joblog.JobFinished, error) {
 func (f resultFile) Write(r joblog.JobFinished) error {
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = writeDurable(f.name(), append(b, '\n'))
+		err = storage.WriteFile(f.name(), append(b, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("result of the job %s: %w", f.name(), err)

@@ -64,7 +64,7 @@ func lead(ctx context.Context, dir string) (*leadership, error) {
 	last, err := l.newest()
 	if err == nil {
 		l.epoch = last + 1
-		err = writeDurable(filepath.Join(dir, epochFile), []byte(strconv.FormatInt(l.epoch, 10)+"\n"))
+		err = storage.WriteFile(filepath.Join(dir, epochFile), []byte(strconv.FormatInt(l.epoch, 10)+"\n"))
 	}
 	if err != nil {
 		l.release()
@@ -147,7 +147,7 @@ func (l *leadership) publish(addr string) error {
 	if err != nil {
 		return err
 	}
-	return writeDurable(filepath.Join(l.dir, leaderFile), b)
+	return storage.WriteFile(filepath.Join(l.dir, leaderFile), b)
 }
 
 func (l *leadership) release() { l.lock.Close() } // and with it the lock
@@ -202,32 +202,4 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// writeDurable replaces a file in one step: readers and crashes see the old
-// bytes or the new ones.
-func writeDurable(name string, b []byte) error {
-	dir := filepath.Dir(name)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone after the rename
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err == nil {
-		err = storage.SyncFolder(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
 }

@@ -62,17 +62,17 @@ func TestLostLeadership(t *testing.T) {
 			}
 		},
 		"lock file replaced": func(t *testing.T, dir string) {
-			if err := writeDurable(filepath.Join(dir, lockFile), nil); err != nil {
+			if err := storage.WriteFile(filepath.Join(dir, lockFile), nil); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"epoch counted up": func(t *testing.T, dir string) {
-			if err := writeDurable(filepath.Join(dir, epochFile), []byte("2\n")); err != nil {
+			if err := storage.WriteFile(filepath.Join(dir, epochFile), []byte("2\n")); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"epoch damaged": func(t *testing.T, dir string) {
-			if err := writeDurable(filepath.Join(dir, epochFile), []byte("x")); err != nil {
+			if err := storage.WriteFile(filepath.Join(dir, epochFile), []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -19,7 +19,7 @@ func (x *masterNode) batch() (*takeover, error) {
 	}
 	m, err := batchMaster(master.BatchConfig{
 		Graph: g, Values: x.values, Timeline: x.log, Origin: x.log.Origin(), Transport: x.network, Epoch: x.lead.epoch, OutputDir: x.sub.OutputDir,
-		Seed: x.sub.Seed, FromScratch: x.sub.FromScratch,
+		Run: x.sub.ID, Leads: x.lead.check, Seed: x.sub.Seed, FromScratch: x.sub.FromScratch,
 	}, x.State)
 	if unread, ok := errors.AsType[*JobLogError](err); ok {
 		x.pump.flush()

@@ -12,6 +12,7 @@ import (
 
 	"benchrun/runtime/graph"
 	"benchrun/runtime/options"
+	"benchrun/runtime/storage"
 	"benchrun/runtime/task"
 )
 
@@ -49,7 +50,7 @@ func (s *submission) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("submission: %w", err)
 	}
-	return writeDurable(filepath.Join(dir, submissionFile), append(b, '\n'))
+	return storage.WriteFile(filepath.Join(dir, submissionFile), append(b, '\n'))
 }
 
 // readSubmission reads the job of a cluster. A folder of another cluster, or

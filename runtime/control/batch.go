@@ -17,6 +17,7 @@ import (
 type BatchJob struct {
 	Epoch   int64
 	Job     string // names its partitions
+	Run     string // names it in the files of its sinks
 	Graph   graph.Graph
 	Options map[string]any
 	Started time.Duration // when the job first started, on the cluster's clock

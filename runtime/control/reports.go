@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"encoding/gob"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"benchrun/runtime/failpoint"
 	"benchrun/runtime/joblog"
+	"benchrun/runtime/storage"
 )
 
 // What operators of a batch job report at the end lies in files, one an
@@ -19,20 +22,55 @@ import (
 // master takes the dot away for the attempt that counts.
 const reportsDir = "reports"
 
+// Fault points around what changes the folder of reports; the subject is the
+// name of the file, without the dot.
+var (
+	writingReports  = failpoint.NewPassage("reports/write", "reports/written")
+	renamingReports = failpoint.NewPassage("reports/rename", "reports/renamed")
+	removingReports = failpoint.NewPassage("reports/remove", "reports/removed")
+	syncingReports  = failpoint.NewPassage("reports/sync", "reports/synced")
+)
+
+// MissingReportsError: an attempt that has finished has no reports any more.
+type MissingReportsError struct {
+	Attempt joblog.AttemptID
+	Folder  string
+}
+
+func (e *MissingReportsError) Error() string {
+	return fmt.Sprintf("the reports of %s are not in %s any more", e.Attempt, e.Folder)
+}
+
 func reportName(a joblog.AttemptID) string {
 	return fmt.Sprintf("%x~%d~e%da%d", a.Vertex, a.Subtask, a.Epoch, a.Attempt)
 }
 
-// WriteReports writes those of an attempt that has finished.
+// reporter undoes reportName, also for a file that is hidden or was never
+// written to its end.
+func reporter(name string) (a joblog.AttemptID, ok bool) {
+	name, _, _ = strings.Cut(strings.TrimLeft(name, "."), "-")
+	vertex, rest, _ := strings.Cut(name, "~")
+	v, err := hex.DecodeString(vertex)
+	if err != nil {
+		return a, false
+	}
+	a.Vertex = string(v)
+	_, err = fmt.Sscanf(rest, "%d~e%da%d", &a.Subtask, &a.Epoch, &a.Attempt)
+	return a, err == nil && reportName(a) == name
+}
+
+// WriteReports makes those of an attempt that has finished durable.
 func WriteReports(dir string, a joblog.AttemptID, reports []Report) error {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(reports)
 	dir = filepath.Join(dir, reportsDir)
 	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
+		err = storage.MakeFolders(dir)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "."+reportName(a)), b.Bytes(), 0o644)
+		err = writingReports.Pass(reportName(a), func() error {
+			return storage.WriteFile(filepath.Join(dir, "."+reportName(a)), b.Bytes())
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("reports of %s: %w", a, err)
@@ -40,15 +78,35 @@ func WriteReports(dir string, a joblog.AttemptID, reports []Report) error {
 	return nil
 }
 
+// FindReports looks whether the reports of an attempt are there; if not, the
+// error is a *MissingReportsError.
+func FindReports(dir string, a joblog.AttemptID) error {
+	dir = filepath.Join(dir, reportsDir)
+	for _, name := range []string{"." + reportName(a), reportName(a)} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("reports of %s: %w", a, err)
+		}
+	}
+	return &MissingReportsError{a, dir}
+}
+
 // CommitReports makes the reports of an attempt count, and returns them. It may
-// be repeated.
+// be repeated, and is durable after SyncReports.
 func CommitReports(dir string, a joblog.AttemptID) ([]Report, error) {
+	if err := FindReports(dir, a); err != nil {
+		return nil, err
+	}
 	dir = filepath.Join(dir, reportsDir)
 	final := filepath.Join(dir, reportName(a))
-	err := os.Rename(filepath.Join(dir, "."+reportName(a)), final)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // it has been done
-	}
+	err := renamingReports.Pass(reportName(a), func() error {
+		err := os.Rename(filepath.Join(dir, "."+reportName(a)), final)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has been done
+		}
+		return err
+	})
 	var reports []Report
 	if err == nil {
 		reports, err = readReports(final)
@@ -59,6 +117,15 @@ func CommitReports(dir string, a joblog.AttemptID) ([]Report, error) {
 	return reports, nil
 }
 
+// SyncReports makes durable which reports count.
+func SyncReports(dir string) error {
+	err := syncingReports.Pass("", func() error { return storage.SyncFolder(filepath.Join(dir, reportsDir)) })
+	if err != nil {
+		return fmt.Errorf("reports: %w", err)
+	}
+	return nil
+}
+
 func readReports(name string) (reports []Report, err error) {
 	b, err := os.ReadFile(name)
 	if err == nil {
@@ -67,37 +134,108 @@ func readReports(name string) (reports []Report, err error) {
 	return reports, err
 }
 
-// ReadReports returns all that count.
-func ReadReports(dir string) ([]Report, error) {
+// reportFiles lists the folder. One that is not there is empty.
+func reportFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, reportsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reports: %w", err)
 	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// ReadReports returns all that count.
+func ReadReports(dir string) ([]Report, error) {
+	names, err := reportFiles(dir)
+	if err != nil {
+		return nil, err
+	}
 	var all []Report
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		reports, err := readReports(filepath.Join(dir, reportsDir, e.Name()))
+		reports, err := readReports(filepath.Join(dir, reportsDir, name))
 		if err != nil {
-			return nil, fmt.Errorf("reports in %s: %w", e.Name(), err)
+			return nil, fmt.Errorf("reports in %s: %w", name, err)
 		}
 		all = append(all, reports...)
 	}
 	return all, nil
 }
 
-// DropReports removes those that do not count.
-func DropReports(dir string) error {
-	entries, err := os.ReadDir(filepath.Join(dir, reportsDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var errs []error
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			errs = append(errs, os.Remove(filepath.Join(dir, reportsDir, e.Name())))
+// DropReports removes those that do not count, of this epoch and earlier ones.
+func DropReports(dir string, epoch uint64) error {
+	names, err := reportFiles(dir)
+	errs := []error{err}
+	for _, name := range names {
+		if a, ok := reporter(name); ok && strings.HasPrefix(name, ".") && a.Epoch <= epoch {
+			errs = append(errs, removeReports(dir, name))
 		}
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errs...)
+}
+
+// WithdrawReports takes back, durably, the reports of attempts of epochs before
+// this one, but of those to keep; also those that never counted, so that a master
+// that should not lead any more finds nothing to commit. undo has to take back
+// what they speak of before they go: a crash in between is repeated from the
+// beginning.
+func WithdrawReports(dir string, epoch uint64, keep map[joblog.AttemptID]bool, undo func([]Report) error) error {
+	names, err := reportFiles(dir)
+	if err != nil {
+		return err
+	}
+	var void []string
+	var reports []Report
+	for _, name := range names {
+		a, ok := reporter(name)
+		if !ok || a.Epoch >= epoch || keep[a] {
+			continue
+		}
+		void = append(void, reportName(a))
+		if strings.TrimLeft(name, ".") != reportName(a) {
+			void = append(void, name) // it was never written to its end
+			continue
+		}
+		all, err := readReports(filepath.Join(dir, reportsDir, name))
+		if errors.Is(err, fs.ErrNotExist) { // it was made to count meanwhile
+			all, err = readReports(filepath.Join(dir, reportsDir, reportName(a)))
+		}
+		if err != nil {
+			return fmt.Errorf("reports of %s, which are to be taken back: %w", a, err)
+		}
+		reports = append(reports, all...)
+	}
+	if len(void) == 0 {
+		return nil
+	}
+	if err := undo(reports); err != nil {
+		return err
+	}
+	for _, name := range void {
+		// Hidden first: a rename at the same time is caught under the other name.
+		if err := errors.Join(removeReports(dir, "."+name), removeReports(dir, name)); err != nil {
+			return err
+		}
+	}
+	return SyncReports(dir)
+}
+
+// removeReports removes a file of the folder; one that is not there is fine.
+func removeReports(dir, name string) error {
+	err := removingReports.Pass(strings.TrimLeft(name, "."), func() error {
+		err := os.Remove(filepath.Join(dir, reportsDir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove reports: %w", err)
+	}
+	return nil
 }

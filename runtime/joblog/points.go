@@ -8,33 +8,20 @@ import "benchrun/runtime/failpoint"
 // Every store works on one, so an operation cannot be without its points.
 type watched struct{ Folder }
 
-// passage is the two points of a kind of operation.
-type passage struct{ before, after *failpoint.Point }
-
 var (
-	creating   = passage{failpoint.New("joblog/create"), failpoint.New("joblog/created")}
-	appending  = passage{failpoint.New("joblog/append"), failpoint.New("joblog/appended")}
-	flushing   = passage{failpoint.New("joblog/flush"), failpoint.New("joblog/flushed")}
-	syncing    = passage{failpoint.New("joblog/sync"), failpoint.New("joblog/synced")}
-	closing    = passage{failpoint.New("joblog/close"), failpoint.New("joblog/closed")}
-	truncating = passage{failpoint.New("joblog/truncate"), failpoint.New("joblog/truncated")}
-	renaming   = passage{failpoint.New("joblog/rename"), failpoint.New("joblog/renamed")}
-	deleting   = passage{failpoint.New("joblog/delete"), failpoint.New("joblog/deleted")}
+	creating   = failpoint.NewPassage("joblog/create", "joblog/created")
+	appending  = failpoint.NewPassage("joblog/append", "joblog/appended")
+	flushing   = failpoint.NewPassage("joblog/flush", "joblog/flushed")
+	syncing    = failpoint.NewPassage("joblog/sync", "joblog/synced")
+	closing    = failpoint.NewPassage("joblog/close", "joblog/closed")
+	truncating = failpoint.NewPassage("joblog/truncate", "joblog/truncated")
+	renaming   = failpoint.NewPassage("joblog/rename", "joblog/renamed")
+	deleting   = failpoint.NewPassage("joblog/delete", "joblog/deleted")
 )
-
-func (p passage) pass(name string, do func() error) error {
-	if err := p.before.Hit(name); err != nil {
-		return err
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	return p.after.Hit(name)
-}
 
 // Create implements Folder.
 func (d watched) Create(name string) (file File, err error) {
-	err = creating.pass(name, func() (err error) {
+	err = creating.Pass(name, func() (err error) {
 		file, err = d.Folder.Create(name)
 		return err
 	})
@@ -49,21 +36,21 @@ func (d watched) Create(name string) (file File, err error) {
 
 // Truncate implements Folder.
 func (d watched) Truncate(name string, size int64) error {
-	return truncating.pass(name, func() error { return d.Folder.Truncate(name, size) })
+	return truncating.Pass(name, func() error { return d.Folder.Truncate(name, size) })
 }
 
 // Publish implements Folder.
 func (d watched) Publish(temp, name string) error {
-	return renaming.pass(name, func() error { return d.Folder.Publish(temp, name) })
+	return renaming.Pass(name, func() error { return d.Folder.Publish(temp, name) })
 }
 
 // Remove implements Folder.
 func (d watched) Remove(name string) error {
-	return deleting.pass(name, func() error { return d.Folder.Remove(name) })
+	return deleting.Pass(name, func() error { return d.Folder.Remove(name) })
 }
 
 // Sync implements Folder.
-func (d watched) Sync() error { return syncing.pass("", d.Folder.Sync) }
+func (d watched) Sync() error { return syncing.Pass("", d.Folder.Sync) }
 
 type watchedFile struct {
 	File
@@ -72,7 +59,7 @@ type watchedFile struct {
 
 // Write implements File.
 func (f watchedFile) Write(p []byte) (n int, err error) {
-	err = appending.pass(f.name, func() (err error) {
+	err = appending.Pass(f.name, func() (err error) {
 		n, err = f.File.Write(p)
 		return err
 	})
@@ -80,19 +67,19 @@ func (f watchedFile) Write(p []byte) (n int, err error) {
 }
 
 // Flush implements File.
-func (f watchedFile) Flush() error { return flushing.pass(f.name, f.File.Flush) }
+func (f watchedFile) Flush() error { return flushing.Pass(f.name, f.File.Flush) }
 
 // Sync implements File.
-func (f watchedFile) Sync() error { return syncing.pass(f.name, f.File.Sync) }
+func (f watchedFile) Sync() error { return syncing.Pass(f.name, f.File.Sync) }
 
 // Close implements File. The file is closed in any case.
 func (f watchedFile) Close() error {
-	before := closing.before.Hit(f.name)
+	before := closing.Before.Hit(f.name)
 	if err := f.File.Close(); before == nil {
 		before = err
 	}
 	if before != nil {
 		return before
 	}
-	return closing.after.Hit(f.name)
+	return closing.After.Hit(f.name)
 }

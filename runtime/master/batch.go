@@ -48,8 +48,7 @@ type Batch struct {
 	results    map[attemptKey]*batch.Result      // of attempts that are about to be noted as FINISHED
 	partitions map[joblog.TaskID]map[batch.PartitionID]batch.Worker
 	told       map[batch.Worker]producerLists
-	commits    []joblog.AttemptID // to be carried out, one after the other
-	committing bool
+	commits    commitRounds
 	unrecorded []recorded // finished attempts that the log does not have yet, in order
 
 	// Of a master that takes a job over.

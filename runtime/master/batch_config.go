@@ -17,6 +17,7 @@ type BatchConfig struct {
 	Graph     *graph.Graph
 	Values    options.Values
 	Job       string // names the job in its log and in the names of partitions
+	Run       string // names it in the files that it leaves: no other job has it (operator.AttemptName)
 	Timeline  *timeline.Log
 	Origin    time.Time // of the cluster's clock
 	Transport exchange.Network
@@ -25,6 +26,9 @@ type BatchConfig struct {
 	Result    Result // of the job, for masters to come
 	OutputDir string // where finished attempts leave what is to be committed
 	Seed      uint64
+	// Leads tells whether this master still leads; it is asked before each commit,
+	// and before output is taken back or removed. Nil: nobody else can.
+	Leads func() error
 	// FromScratch wipes a log that cannot be read. Without it such a log is an
 	// error with its place.
 	FromScratch bool

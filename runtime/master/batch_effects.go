@@ -63,8 +63,10 @@ func (m *Batch) carryOut(x batch.Effect) {
 		}
 		m.workers.send(x.Worker, control.ReleasePartitions{Epoch: epoch, Partitions: x.Partitions})
 	case batch.CommitOutput:
-		m.commits = append(m.commits, x.Attempt)
+		m.commits.rounds = append(m.commits.rounds, x.Attempts)
 		m.commitNext()
+	case batch.WithdrawOutput:
+		m.withdraw(x.Keep)
 	case batch.SetTimer:
 		m.scheduleAt.Reset(max(0, x.At-m.now()))
 	case batch.StopTimer:

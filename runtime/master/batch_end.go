@@ -6,52 +6,9 @@ import (
 	"time"
 
 	"benchrun/runtime/control"
-	"benchrun/runtime/joblog"
-	"benchrun/runtime/operator"
 	"benchrun/runtime/scheduling"
 	"benchrun/runtime/scheduling/batch"
 )
-
-// commitNext commits one output after the other beside the loop.
-func (m *Batch) commitNext() {
-	if m.committing || len(m.commits) == 0 {
-		return
-	}
-	m.committing = true
-	batchOf := m.commits
-	m.commits = nil
-	m.work.Go(func() {
-		errs := make([]error, len(batchOf))
-		for i, id := range batchOf {
-			errs[i] = m.commit(id)
-		}
-		if errors.Join(errs...) != nil {
-			waitForStorage(m.ctx)
-		}
-		m.loop.post(func() {
-			m.committing = false
-			for i, id := range batchOf {
-				m.step(batch.OutputCommitted{Attempt: id, Err: errs[i]})
-			}
-			m.commitNext()
-		})
-	})
-}
-
-func (m *Batch) commit(id joblog.AttemptID) error {
-	reports, err := control.CommitReports(m.cfg.OutputDir, id)
-	if err != nil {
-		return err
-	}
-	for _, r := range reports {
-		if f, ok := r.Data.(*operator.FileReport); ok {
-			if err := operator.CommitFiles(f); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // batchEnd is the end of the job under way.
 type batchEnd struct {
@@ -108,7 +65,7 @@ func (m *Batch) logClosed(err error) {
 // finishEnd is called when something that the end waits for has happened.
 func (m *Batch) finishEnd() {
 	end := &m.ending
-	if end.over || end.terminal == nil || end.closing || len(end.workers) > 0 {
+	if end.over || end.terminal == nil || end.closing || m.commits.busy || len(end.workers) > 0 {
 		return
 	}
 	end.over = true
@@ -123,18 +80,4 @@ func (m *Batch) finishEnd() {
 		}
 		m.end(err)
 	})
-}
-
-// dropOutput removes what attempts have left that do not count.
-func (m *Batch) dropOutput() error {
-	reports, err := control.ReadReports(m.cfg.OutputDir)
-	errs := []error{err, control.DropReports(m.cfg.OutputDir)}
-	seen := map[string]bool{}
-	for _, r := range reports {
-		if f, ok := r.Data.(*operator.FileReport); ok && !seen[f.Dir+"\x00"+f.Prefix] {
-			seen[f.Dir+"\x00"+f.Prefix] = true
-			errs = append(errs, operator.DropFiles(f))
-		}
-	}
-	return errors.Join(errs...)
 }

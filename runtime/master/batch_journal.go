@@ -37,6 +37,7 @@ type journal struct {
 const (
 	writesEvents = "events"
 	writesResult = "result"
+	takesBack    = "output" // of masters before
 )
 
 // openJournal opens the log if the job has one: with recovery, or if an earlier

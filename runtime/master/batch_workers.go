@@ -50,7 +50,7 @@ func (m *Batch) workerJoined(w *worker) {
 // of its slots.
 func (m *Batch) introduce(w *worker) {
 	w.conn.Send(control.BatchJob{
-		Epoch: m.cfg.Epoch, Job: m.cfg.Job, Graph: *m.cfg.Graph, Options: m.cfg.Values.Map(), Started: m.started,
+		Epoch: m.cfg.Epoch, Job: m.cfg.Job, Run: m.cfg.Run, Graph: *m.cfg.Graph, Options: m.cfg.Values.Map(), Started: m.started,
 	})
 	addrs := map[batch.Worker]string{}
 	all := m.workers.inOrder()

@@ -47,7 +47,8 @@
 //	batch_requests.go  what others may ask for, and counters
 //	batch_effects.go   effects of the scheduler
 //	batch_deploy.go    attempts on their way to workers, and what those know already
-//	batch_end.go       commits; the end of the job
+//	batch_end.go       the end of the job
+//	batch_output.go    commits; what is taken back; what must not be left behind
 //	batch_journal.go   the job's log; what touches the disk is done beside the loop
 //	batch_sources.go   split enumerators: several attempts of a subtask get the same
 //	                   splits in the same order
@@ -59,6 +60,13 @@
 // asks every worker that joins later, or that the master before it may have
 // left at work without a log, for its inventory, too: what nobody knows of has
 // to go.
+//
+// What a master does to output it does only while it leads and is not killed: that
+// is asked before each commit. A master of a later epoch removes the reports of
+// earlier attempts, also of those that never counted, so one that goes on all the
+// same finds nothing to commit; what it cleans up is of its epoch or before. Reports
+// and files are durable before the log refers to them; commits are synced once a
+// round, before it is confirmed.
 //
 // An attempt of a master before goes on only if what it reads is, by the log, what
 // counts (Batch.current): it may be one that was to be cancelled, or of a worker

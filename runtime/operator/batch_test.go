@@ -112,7 +112,7 @@ func TestBatchCountByKey(t *testing.T) {
 func TestBatchFileSinkCommitsOneAttempt(t *testing.T) {
 	dir := t.TempDir()
 	var reports []*FileReport
-	for _, name := range []string{"e1a0", "e2a0"} {
+	for _, name := range []string{AttemptName("run", 1, 0), AttemptName("run", 2, 0)} {
 		op, _ := batchOperator(t, "file-sink", `{}`, Context{Dir: dir, Name: name})
 		for n := range 10 {
 			if err := op.Process(0, &record.Record{Number: uint64(n)}); err != nil {
@@ -145,7 +145,7 @@ func TestBatchFileSinkCommitsOneAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := DropFiles(reports[1]); err != nil {
+	if err := DropFiles(reports[1], 2); err != nil {
 		t.Fatal(err)
 	}
 	if n := visible(); n != 10 {

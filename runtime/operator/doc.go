@@ -15,10 +15,14 @@
 // An operator of a batch job (Context.Batch) sees no checkpoint: Finish comes at
 // the end of all input. Most operators work as they do in streaming. A count
 // emits one record a key in Finish; sort emits everything there, sorted in
-// files without a name as far as its memory does not reach. A file sink leaves a
-// hidden file that carries the name of its attempt; the master makes it visible
-// for the attempt that counts (CommitFiles), and DropFiles removes those of the
-// others.
+// files without a name as far as its memory does not reach.
+//
+// A file sink leaves a hidden file that carries the run of the job and the name of
+// its attempt (AttemptName), so that several jobs may write to one folder. It and
+// its entry in the folder are durable when the attempt ends. The master makes it
+// visible for the attempt that counts (CommitFiles, then SyncFiles once for many),
+// undoes that if the job begins anew (WithdrawFiles), and removes at the end what
+// no attempt that counts has left (DropFiles).
 //
 // # Final values
 //

@@ -2,17 +2,15 @@ package operator
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"benchrun/runtime/record"
 	"benchrun/runtime/state"
+	"benchrun/runtime/storage"
 )
 
 // fileSink writes one line a record with two-phase commit. A file is written
@@ -46,14 +44,8 @@ type commit struct {
 
 func (o *fileSink) Open(c *Context) (err error) {
 	o.c = c
-	o.dir = o.path
-	if o.dir == "" {
-		o.dir = "output"
-	}
-	if !filepath.IsAbs(o.dir) {
-		o.dir = filepath.Join(c.Dir, o.dir)
-	}
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+	o.dir = o.folder(c.Dir)
+	if err := storage.MakeFolders(o.dir); err != nil {
 		return fmt.Errorf("operator %s: %w", c.ID, err)
 	}
 	if o.pending, err = c.Lists.Get("pending", state.Split); err != nil {
@@ -66,6 +58,18 @@ func (o *fileSink) Open(c *Context) (err error) {
 	}
 	o.pending.Items = nil
 	return nil
+}
+
+// folder is where the files go in a job whose output goes to dir.
+func (o *fileSink) folder(dir string) string {
+	path := o.path
+	if path == "" {
+		path = "output"
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return path
 }
 
 func (o *fileSink) Process(_ int, r *record.Record) error {
@@ -123,6 +127,9 @@ func (o *fileSink) Prepare(checkpoint int64) error {
 			err = e
 		}
 		o.f = nil
+		if err == nil {
+			err = syncFolder(o.dir)
+		}
 		if err != nil {
 			return fmt.Errorf("operator %s: %w", o.c.ID, err)
 		}
@@ -155,58 +162,14 @@ func (o *fileSink) Completed(checkpoint int64) error {
 // commit renames a file. One that has been renamed already is fine: a commit
 // is repeated after a restore.
 func (o *fileSink) commit(name string) error {
-	if err := commitFile(o.dir, name); err != nil {
+	err := commitFile(o.dir, name)
+	if err == nil {
+		err = syncFolder(o.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("operator %s: commit: %w", o.c.ID, err)
 	}
 	return nil
-}
-
-func commitFile(dir, name string) error {
-	if name != filepath.Base(name) {
-		return fmt.Errorf("%q is no name of a file", name)
-	}
-	final := filepath.Join(dir, name)
-	err := os.Rename(filepath.Join(dir, "."+name), final)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, e := os.Stat(final); e == nil {
-			return nil
-		}
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
-// CommitFiles makes the files of a finished attempt of a batch job visible. It
-// may be repeated.
-func CommitFiles(rep *FileReport) error {
-	for _, n := range rep.Files {
-		if err := commitFile(rep.Dir, n); err != nil {
-			return fmt.Errorf("commit %s: %w", n, err)
-		}
-	}
-	return nil
-}
-
-// DropFiles removes what attempts of a batch job have left that do not count.
-func DropFiles(rep *FileReport) error {
-	entries, err := os.ReadDir(rep.Dir)
-	if err != nil {
-		return fmt.Errorf("files that were not committed: %w", err)
-	}
-	var errs []error
-	for _, e := range entries {
-		if rest, ok := strings.CutPrefix(e.Name(), "."+rep.Prefix); ok && strings.Count(rest, "-") == 2 {
-			errs = append(errs, os.Remove(filepath.Join(rep.Dir, e.Name())))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (o *fileSink) Close() error {
@@ -216,61 +179,4 @@ func (o *fileSink) Close() error {
 		o.f = nil
 	}
 	return nil
-}
-
-// FileReport tells where a file sink has put its files.
-type FileReport struct {
-	Dir    string
-	Prefix string
-	Files  []string // batch: of this attempt, to be committed
-}
-
-// Report implements Reporter.
-func (o *fileSink) Report() (any, error) {
-	rep := &FileReport{Dir: o.dir, Prefix: "part-" + o.c.ID + "-"}
-	if o.c.Batch {
-		for _, n := range o.pending.Items {
-			rep.Files = append(rep.Files, string(n))
-		}
-	}
-	return rep, nil
-}
-
-// ReadFiles calls fn for each record in the committed files of a sink.
-func ReadFiles(rep *FileReport, fn func(r *record.Record) error) error {
-	entries, err := os.ReadDir(rep.Dir)
-	if err != nil {
-		return fmt.Errorf("committed files: %w", err)
-	}
-	for _, e := range entries {
-		// Subtask, ordinal and a random part follow the prefix. More is the
-		// file of another sink, whose id begins like this one's.
-		rest, ok := strings.CutPrefix(e.Name(), rep.Prefix)
-		if !ok || strings.Count(rest, "-") != 2 {
-			continue
-		}
-		if err := readFile(filepath.Join(rep.Dir, e.Name()), fn); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func readFile(name string, fn func(r *record.Record) error) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("committed files: %w", err)
-	}
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	for s.Scan() {
-		var r record.Record
-		if _, err := fmt.Sscan(s.Text(), &r.Flags, &r.Source, &r.Copy, &r.Key, &r.Number, &r.Value); err != nil {
-			return fmt.Errorf("committed file %s: %q: %w", name, s.Text(), err)
-		}
-		if err := fn(&r); err != nil {
-			return err
-		}
-	}
-	return s.Err()
 }

@@ -27,14 +27,14 @@ func OpenDir(root string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage directory %s: %w", root, err)
 	}
-	if err := makeDirs(abs); err != nil {
+	if err := MakeFolders(abs); err != nil {
 		return nil, fmt.Errorf("storage directory %s: %w", abs, err)
 	}
 	return &Dir{root: abs}, nil
 }
 
-// makeDirs is os.MkdirAll that also makes the entries of new folders durable.
-func makeDirs(dir string) error {
+// MakeFolders is os.MkdirAll that also makes the entries of new folders durable.
+func MakeFolders(dir string) error {
 	if info, err := os.Stat(dir); err == nil {
 		if !info.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
@@ -43,7 +43,7 @@ func makeDirs(dir string) error {
 	}
 	parent := filepath.Dir(dir)
 	if parent != dir {
-		if err := makeDirs(parent); err != nil {
+		if err := MakeFolders(parent); err != nil {
 			return err
 		}
 	}
@@ -64,6 +64,35 @@ func SyncFolder(dir string) error {
 		err = cerr
 	}
 	return err
+}
+
+// WriteFile replaces a file of the local file system in one durable step: readers
+// and crashes see the old bytes or the new ones. A crash may leave a file whose
+// name is that of this one between a dot and a hyphen with a number.
+func WriteFile(name string, b []byte) error {
+	dir := filepath.Dir(name)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone after the rename
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err == nil {
+		err = SyncFolder(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
 }
 
 // URL is file:// with the absolute path.

@@ -29,6 +29,7 @@ const (
 	EventReplayed          Kind = "event-replayed"
 	EventLogFailed         Kind = "event-log-failed"
 	EventLogResumed        Kind = "event-log-resumed"
+	CommitFailed           Kind = "commit-failed"
 	HostSample             Kind = "host-sample"
 	Throughput             Kind = "throughput"
 )

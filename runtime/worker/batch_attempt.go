@@ -9,6 +9,7 @@ import (
 	"benchrun/runtime/control"
 	"benchrun/runtime/exchange"
 	"benchrun/runtime/joblog"
+	"benchrun/runtime/operator"
 	"benchrun/runtime/scheduling"
 	"benchrun/runtime/scheduling/batch"
 	"benchrun/runtime/shuffle"
@@ -67,7 +68,7 @@ func (w *Batch) deploy(m control.DeployAttempt) {
 func (a *attempt) deployment(v int, self batch.Worker) *task.Deployment {
 	w := a.w
 	b := &task.Batch{
-		Name: fmt.Sprintf("e%da%d", a.id.Epoch, a.id.Attempt), Store: w.store,
+		Name: operator.AttemptName(a.job.msg.Run, a.id.Epoch, a.id.Attempt), Store: w.store,
 		WriterMemory: WriterMemory(w.cfg.Memory, w.cfg.Slots, len(a.deploy.Outputs)),
 	}
 	for _, in := range a.deploy.Inputs {

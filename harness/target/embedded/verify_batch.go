@@ -83,7 +83,7 @@ func splitsConserved(v *spec.Vertex, reports []control.Report, records int64) (w
 
 // filesCommitted compares the folders of file sinks with what was committed.
 func filesCommitted(reports []control.Report) (wrong []string, err error) {
-	type sink struct{ dir, prefix string }
+	type sink struct{ dir, prefix, run string }
 	files := map[sink]map[string]bool{}
 	var sinks []sink
 	for _, r := range reports {
@@ -91,7 +91,7 @@ func filesCommitted(reports []control.Report) (wrong []string, err error) {
 		if !ok {
 			continue
 		}
-		k := sink{x.Dir, x.Prefix}
+		k := sink{x.Dir, x.Prefix, x.Run}
 		if files[k] == nil {
 			files[k] = map[string]bool{}
 			sinks = append(sinks, k)
@@ -106,9 +106,10 @@ func filesCommitted(reports []control.Report) (wrong []string, err error) {
 			return nil, fmt.Errorf("committed files: %w", err)
 		}
 		for _, e := range entries {
-			name, hidden := strings.CutPrefix(e.Name(), ".")
-			if rest, ok := strings.CutPrefix(name, k.prefix); !ok || strings.Count(rest, "-") != 2 {
-				continue // of another sink, whose id begins like this one's
+			name := strings.TrimPrefix(e.Name(), ".")
+			hidden, ok := (&operator.FileReport{Dir: k.dir, Prefix: k.prefix, Run: k.run}).Holds(e.Name())
+			if !ok {
+				continue // of another sink, or of another run
 			}
 			switch {
 			case hidden:

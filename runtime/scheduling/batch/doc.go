@@ -35,6 +35,22 @@
 // written anew. What has been consumed is released, in hardened mode only when
 // the log has the consumer's end: else a crash would run the producers again.
 //
+// # The end
+//
+// Commits go out in rounds, all that are open at one go. A round that fails is one
+// failure: it is noted with its cause, and tried again after the restart
+// strategy's delay, at least commitPause and growing, until it succeeds, the
+// strategy refuses, or none has succeeded for commitLimit. Then the job has FAILED,
+// with a CommitError that says what is visible and what not; so it does at once
+// when a proof is missing, and when it is cancelled meanwhile.
+//
+// A job that begins anew under a later master (no log, or one that is of no use)
+// first takes back what the masters before have committed: nobody was told that the
+// job was over. Nothing is deployed before. In hardened mode a later master does the
+// same before it commits, with all that does not count for it: so the end need not
+// wait for ever for a log that cannot be written. After logLimit the job goes on to
+// its end and says in the timeline that it was unprotected.
+//
 // # What the integrator feeds
 //
 //	Start            once, after opening the log: HasLog = Store.HasEvents; with
@@ -85,8 +101,11 @@
 //	                     attempt may hold one for a while. A second, speculative
 //	                     attempt of a source is given the splits of its subtask
 //	Cancel, Release      tell the worker; a worker that is gone needs no telling
-//	CommitOutput         make the attempt's files visible; doing it twice changes
-//	                     nothing. Answer with OutputCommitted
+//	CommitOutput         make the attempts' files visible, durably; doing it twice
+//	                     changes nothing. Answer with OutputCommitted
+//	WithdrawOutput       take back, durably, what attempts of earlier epochs have
+//	                     left, committed or not, but of those to keep; behind
+//	                     ClearLog. Answer with OutputWithdrawn
 //	Terminal             tell all workers that the job is over: they drop what they
 //	                     still have of it
 //
@@ -108,6 +127,7 @@
 //	running      is lost                           goes on (adopted)
 //	widening     not after a takeover              as at any time
 //	commits      when a task finishes              when all have, and the log has it
+//	anew         what was committed stays          is taken back first
 //	fallback     a failure of the job              a restart that costs none
 //
 // Recoverable names, before a job starts, the vertices that cannot be kept or

@@ -51,9 +51,13 @@ func withoutSplits(e joblog.VertexFinished) joblog.VertexFinished {
 // runs, and commits, again.
 func (p faithful) output(t *task) {
 	if t.v.Commits {
-		p.s.emit(CommitOutput{Attempt: t.winner.Attempt})
+		p.s.completion.todo = append(p.s.completion.todo, t.winner.Attempt)
+		p.s.commit([]AttemptID{t.winner.Attempt})
 	}
 }
+
+// anew leaves what was committed: it comes twice.
+func (faithful) anew() {}
 
 func (faithful) committing() {}
 

@@ -14,6 +14,14 @@ type hardened struct{ s *Scheduler }
 // unused empties the log, so that nobody takes it for that of this run.
 func (p hardened) unused() { p.s.emit(ClearLog{}) }
 
+// anew: what masters before have committed would be there twice. Nobody has been
+// told that the job was over, so it can still be taken back.
+func (p hardened) anew() {
+	if p.s.cfg.Epoch > 1 {
+		p.s.withdraw(nil)
+	}
+}
+
 func (p hardened) takeover(kept []AttemptID) {
 	p.s.log(Log{Event: joblog.EpochStarted{Epoch: p.s.cfg.Epoch, Kept: kept}})
 }
@@ -44,13 +52,19 @@ func (p hardened) taskFinished(t *task) {
 // again.
 func (hardened) output(*task) {}
 
+// committing: a master before may have committed without the log (recorded), what
+// has been run again since.
 func (p hardened) committing() {
-	for _, v := range p.s.vertices {
+	s := p.s
+	for _, v := range s.vertices {
 		for _, t := range v.tasks {
 			if v.Commits {
-				p.s.commits[t.winner.Attempt] = true
+				s.completion.todo = append(s.completion.todo, t.winner.Attempt)
 			}
 		}
+	}
+	if s.cfg.Epoch > 1 && len(s.completion.todo) > 0 {
+		s.withdraw(s.completion.todo)
 	}
 }
 
@@ -358,6 +372,7 @@ func (p hardened) fallback(err error) {
 	r.settled = true
 	s.emit(JobStatus{Status: scheduling.StatusRestarting, Err: err})
 	s.emit(ClearLog{})
+	p.anew()
 	s.status = scheduling.StatusRestarting
 	s.run()
 	p.takeover(nil)

@@ -9,13 +9,15 @@ import (
 type policy interface {
 	// unused: there is a log, and recovery is off.
 	unused()
+	// anew: the job begins from nothing, under whichever master.
+	anew()
 	// takeover: from here on this master writes; these attempts it has kept.
 	takeover(kept []AttemptID)
 	// taskFinished logs the end of a task.
 	taskFinished(t *task)
 	// output: a task has finished whose output may be committed.
 	output(t *task)
-	// committing: all tasks have finished.
+	// committing: all tasks have finished; what of their output is to be committed.
 	committing()
 	// waits tells whether what cannot be undone waits for the log.
 	waits() bool

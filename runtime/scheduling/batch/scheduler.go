@@ -53,17 +53,15 @@ type Scheduler struct {
 	pressure   bool
 	checkAt    time.Duration // for slow tasks
 
-	logged    uint64 // events given to the log
-	durable   uint64
-	holders   map[Worker]bool // in the last WorkerSet
-	dirty     map[*vertex]bool
-	consumed  []consumed
-	snapshot  time.Duration // when coordinators were last snapshotted
-	recovery  *recovery
-	commits   map[AttemptID]bool // phaseCommitting: not confirmed yet
-	asked     bool               // phaseCommitting: commits have been asked for
-	commitAt  time.Duration
-	finishing bool // JobFinished was logged
+	logged      uint64 // events given to the log
+	durable     uint64
+	holders     map[Worker]bool // in the last WorkerSet
+	dirty       map[*vertex]bool
+	consumed    []consumed
+	snapshot    time.Duration // when coordinators were last snapshotted
+	recovery    *recovery
+	withdrawing bool // what masters before have committed is being taken back
+	completion  completion
 }
 
 // worker is a live worker.
@@ -92,9 +90,9 @@ func New(cfg Config) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		cfg: cfg, strategy: scheduling.NewStrategy(cfg.Restart, cfg.Seed),
-		byID: map[string]*vertex{}, byData: map[string]*edge{}, timerAt: never, checkAt: never, commitAt: never, snapshot: never,
+		byID: map[string]*vertex{}, byData: map[string]*edge{}, timerAt: never, checkAt: never, snapshot: never,
 		attempts: map[AttemptID]*attempt{}, fragile: map[*vertex]bool{}, holders: map[Worker]bool{},
-		dirty: map[*vertex]bool{}, commits: map[AttemptID]bool{},
+		dirty: map[*vertex]bool{}, completion: newCompletion(),
 	}
 	s.policy = hardened{s}
 	if cfg.Mode == Faithful {
@@ -175,6 +173,8 @@ func (s *Scheduler) handle(e Event) {
 		s.pressure = e.On
 	case OutputCommitted:
 		s.outputCommitted(e)
+	case OutputWithdrawn:
+		s.outputWithdrawn(e)
 	case GlobalFailure:
 		if e.Fatal {
 			s.end(scheduling.StatusFailed, e.Err)
@@ -182,9 +182,7 @@ func (s *Scheduler) handle(e Event) {
 			s.restartAll(e.Err)
 		}
 	case CancelJob:
-		if !s.asked { // what is being committed is done
-			s.end(scheduling.StatusCanceled, nil)
-		}
+		s.cancelJob()
 	case Suspend:
 		s.emit(CloseLog{})
 		s.terminal(scheduling.StatusSuspended, e.Err)
@@ -214,6 +212,7 @@ func (s *Scheduler) begin(e Start) {
 	case s.cfg.Recovery:
 		s.policy.takeover(nil)
 	}
+	s.policy.anew()
 	s.run()
 	s.initializeAll()
 }
@@ -247,7 +246,7 @@ func (s *Scheduler) advance() {
 	if s.phase == phaseReconciling {
 		s.advanceRecovery()
 	}
-	if s.phase == phaseRunning || s.phase == phaseCommitting {
+	if (s.phase == phaseRunning || s.phase == phaseCommitting) && !s.withdrawing {
 		s.advanceReleases()
 		s.advanceRestarts()
 		s.speculate()
@@ -287,7 +286,7 @@ func (s *Scheduler) armTimer() {
 			earlier(s.checkAt)
 		}
 	case phaseCommitting:
-		earlier(s.commitAt)
+		earlier(s.completion.due())
 	}
 	if at == s.timerAt {
 		return

@@ -218,11 +218,17 @@ type (
 	// LogPressure: the log cannot keep up, or can again.
 	LogPressure struct{ On bool }
 
-	// OutputCommitted answers CommitOutput.
+	// OutputCommitted answers CommitOutput: the output of these attempts is visible,
+	// that of the others of the round is not, because of Err. Permanent: another
+	// try would not help.
 	OutputCommitted struct {
-		Attempt AttemptID
-		Err     error
+		Attempts  []AttemptID
+		Err       error
+		Permanent bool
 	}
+
+	// OutputWithdrawn answers WithdrawOutput.
+	OutputWithdrawn struct{ Err error }
 
 	// GlobalFailure: something outside the tasks has failed.
 	GlobalFailure struct {
@@ -255,6 +261,7 @@ func (SnapshotTaken) event()     {}
 func (LogDurable) event()        {}
 func (LogPressure) event()       {}
 func (OutputCommitted) event()   {}
+func (OutputWithdrawn) event()   {}
 func (GlobalFailure) event()     {}
 func (CancelJob) event()         {}
 func (Suspend) event()           {}
@@ -368,9 +375,13 @@ type (
 		Partitions []PartitionID
 	}
 
-	// CommitOutput: make the attempt's output visible. It may be asked for again,
-	// and then changes nothing.
-	CommitOutput struct{ Attempt AttemptID }
+	// CommitOutput: make the output of these attempts visible, in order. What is
+	// asked for again and is visible stays so. Answer with OutputCommitted.
+	CommitOutput struct{ Attempts []AttemptID }
+
+	// WithdrawOutput: take back what masters before this one have committed, but
+	// that of these attempts. Answer with OutputWithdrawn.
+	WithdrawOutput struct{ Keep []AttemptID }
 
 	// SetTimer: send TimerFired at that time; it replaces the one before.
 	SetTimer struct{ At time.Duration }
@@ -409,6 +420,7 @@ func (Deploy) effect()              {}
 func (Cancel) effect()              {}
 func (Release) effect()             {}
 func (CommitOutput) effect()        {}
+func (WithdrawOutput) effect()      {}
 func (SetTimer) effect()            {}
 func (StopTimer) effect()           {}
 func (JobStatus) effect()           {}

@@ -36,6 +36,8 @@ type world struct {
 	enumerators map[string]*enumerator // by operator
 	splits      map[string]int         // how many a source has
 	committed   map[AttemptID]int
+	commitErr   error // of all commits
+	permanent   bool
 	read        map[AttemptID][]AttemptID // what an attempt has read
 	end         *Terminal
 	// What workers remember of attempts that have finished, too.
@@ -248,8 +250,19 @@ func (w *world) carryOut(x Effect) {
 			}
 		}
 	case CommitOutput:
-		w.committed[x.Attempt]++
-		w.answer(OutputCommitted{Attempt: x.Attempt})
+		if w.commitErr != nil {
+			w.answer(OutputCommitted{Err: w.commitErr, Permanent: w.permanent})
+			return
+		}
+		for _, a := range x.Attempts {
+			w.committed[a]++
+		}
+		w.answer(OutputCommitted{Attempts: x.Attempts})
+	case WithdrawOutput:
+		maps.DeleteFunc(w.committed, func(a AttemptID, _ int) bool {
+			return a.Epoch < w.cfg.Epoch && !slices.Contains(x.Keep, a)
+		})
+		w.answer(OutputWithdrawn{})
 	case SetTimer:
 		w.timer = x.At
 	case StopTimer:
@@ -550,6 +563,8 @@ func printEffects(es []Effect) string {
 			switch e.Event.Kind {
 			case timeline.PartitionKept, timeline.PartitionLost:
 				fmt.Fprintf(&b, "%s %s %s/%d#%d %s\n", e.Event.Kind, e.Event.Detail, e.Event.Vertex, e.Event.Subtask, e.Event.Attempt, e.Event.Reason)
+			case timeline.CommitFailed, timeline.EventLogFailed:
+				fmt.Fprintf(&b, "%s: %s (%s)\n", e.Event.Kind, e.Event.Reason, e.Event.Detail)
 			case timeline.EventReplayed:
 				fmt.Fprintf(&b, "replayed %d events, %s\n", e.Event.Records, e.Event.Detail)
 			case timeline.TaskState:
@@ -617,7 +632,11 @@ func printEffects(es []Effect) string {
 		case Release:
 			fmt.Fprintf(&b, "release on %s %v\n", e.Worker, e.Partitions)
 		case CommitOutput:
-			fmt.Fprintf(&b, "commit %s\n", e.Attempt)
+			for _, a := range e.Attempts {
+				fmt.Fprintf(&b, "commit %s\n", a)
+			}
+		case WithdrawOutput:
+			fmt.Fprintf(&b, "take back output, but of %v\n", e.Keep)
 		case SetTimer:
 			fmt.Fprintf(&b, "timer at %v\n", e.At)
 		case StopTimer:
