@@ -95,3 +95,23 @@ func BenchmarkBatchShuffle(b *testing.B) {
 		c.Close()
 	}
 }
+
+// BenchmarkBatchTinyTasks is the rate of tasks that read one record each, through
+// the whole engine: 20,000 of them in one vertex on two embedded workers with two
+// slots each.
+func BenchmarkBatchTinyTasks(b *testing.B) {
+	const tasks = 20_000
+	for b.Loop() {
+		j := (&job{}).sequence("numbers", tasks, source.Params{Records: tasks, Splits: tasks}).op("out", "discard", tasks, operator.Params{}).
+			link("numbers", "out", graph.Forward)
+		for i := range j.Nodes {
+			j.Nodes[i].MaxParallelism = 32768
+		}
+		begin := time.Now()
+		c, _ := setup{workers: 2, slots: 2, segment: 32 << 10, options: recovering(nil)}.batch(b, j)
+		finishBench(b, c)
+		b.ReportMetric(tasks/time.Since(begin).Seconds(), "tasks/s")
+		b.ReportMetric(1000, "tasks/s-target")
+		c.Close()
+	}
+}

@@ -251,7 +251,7 @@ func (cl *cluster) complete(p *taken) {
 func left(e Enumerator) []numbered {
 	switch e := e.(type) {
 	case *static:
-		return e.left
+		return slices.DeleteFunc(slices.Clone(e.left), func(s numbered) bool { return s.out })
 	case *onRequest:
 		return e.left
 	}

@@ -49,12 +49,19 @@ func NewSplits(data [][]byte) []Split {
 // k mod parallelism.
 type static struct {
 	left []numbered
+	out  int // of left, handed out and not yet taken away
+
+	// shares are the places in left of each subtask's splits, so that thousands of
+	// readers do not look through all of them. nil: to be made.
+	shares      map[int][]int
+	parallelism int // of shares
 }
 
 // numbered is a split with its place in the source's list.
 type numbered struct {
 	Split
-	n uint32
+	n   uint32
+	out bool
 }
 
 // NewStatic makes an enumerator that hands each reader its share as soon as it
@@ -70,24 +77,44 @@ func RestoreStatic(snapshot []byte) (Enumerator, error) {
 func number(splits []Split) []numbered {
 	ns := make([]numbered, len(splits))
 	for i, s := range splits {
-		ns[i] = numbered{s, uint32(i)}
+		ns[i] = numbered{Split: s, n: uint32(i)}
 	}
 	return ns
 }
 
 func (e *static) AddReader(a Assigner, subtask int) {
+	if e.shares == nil || e.parallelism != a.Parallelism() {
+		e.share(a.Parallelism())
+	}
 	var mine []Split
-	e.left = slices.DeleteFunc(e.left, func(s numbered) bool {
-		if int(s.n)%a.Parallelism() != subtask {
-			return false
-		}
-		mine = append(mine, s.Split)
-		return true
-	})
+	for _, i := range e.shares[subtask] {
+		mine = append(mine, e.left[i].Split)
+		e.left[i] = numbered{out: true}
+	}
+	delete(e.shares, subtask)
+	e.out += len(mine)
+	if e.out > len(e.left)/2 {
+		e.tidy()
+	}
 	if len(mine) > 0 {
 		a.Assign(subtask, mine)
 	}
 	a.NoMoreSplits(subtask)
+}
+
+func (e *static) share(parallelism int) {
+	e.tidy()
+	e.shares, e.parallelism = map[int][]int{}, parallelism
+	for i, s := range e.left {
+		owner := int(s.n) % parallelism
+		e.shares[owner] = append(e.shares[owner], i)
+	}
+}
+
+// tidy takes away what was handed out.
+func (e *static) tidy() {
+	e.left = slices.DeleteFunc(e.left, func(s numbered) bool { return s.out })
+	e.out, e.shares = 0, nil
 }
 
 // HandleRequest: a reader that asks has been told already.
@@ -97,12 +124,17 @@ func (e *static) HandleRequest(a Assigner, subtask int) { a.NoMoreSplits(subtask
 func (e *static) AddSplitsBack(splits []Split, subtask int) {
 	for _, s := range splits {
 		// The number decides who gets it; the subtask's own does.
-		e.left = append(e.left, numbered{s, uint32(subtask)})
+		e.left = append(e.left, numbered{Split: s, n: uint32(subtask)})
+		if e.shares != nil {
+			owner := subtask % e.parallelism
+			e.shares[owner] = append(e.shares[owner], len(e.left)-1)
+		}
 	}
 }
 
 // Take implements Enumerator.
 func (e *static) Take(ids map[string]bool) (taken []Split) {
+	e.tidy()
 	e.left, taken = take(e.left, ids)
 	return taken
 }
@@ -117,7 +149,10 @@ func take(left []numbered, ids map[string]bool) (rest []numbered, taken []Split)
 	return rest, taken
 }
 
-func (e *static) Snapshot() []byte { return encodeNumbered(e.left) }
+func (e *static) Snapshot() []byte {
+	e.tidy()
+	return encodeNumbered(e.left)
+}
 
 // onRequest hands out one split for each request.
 type onRequest struct {
