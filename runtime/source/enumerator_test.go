@@ -11,10 +11,12 @@ type handedOut struct {
 	got         map[int][]Split
 }
 
-func (h *handedOut) Parallelism() int                   { return h.parallelism }
-func (h *handedOut) Assign(subtask int, splits []Split) { h.got[subtask] = append(h.got[subtask], splits...) }
-func (h *handedOut) NoMoreSplits(int)                   {}
-func (h *handedOut) Registered() []int                  { return nil }
+func (h *handedOut) Parallelism() int { return h.parallelism }
+func (h *handedOut) Assign(subtask int, splits []Split) {
+	h.got[subtask] = append(h.got[subtask], splits...)
+}
+func (h *handedOut) NoMoreSplits(int)  {}
+func (h *handedOut) Registered() []int { return nil }
 
 // Splits that come back while others are still to be handed out go to the subtask
 // that had them, each once, and the rest as if nothing had happened.
@@ -30,10 +32,8 @@ func TestStaticSplitsComeBack(t *testing.T) {
 	back := h.got[1]
 	h.got[1] = nil
 	e.AddSplitsBack(back, 1)
-	for range 2 {
-		for s := range 4 {
-			e.AddReader(h, s)
-		}
+	for _, s := range []int{1, 0, 2, 3} {
+		e.AddReader(h, s)
 	}
 	for s := range 4 {
 		var ids []string
