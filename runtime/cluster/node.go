@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"benchrun/runtime/control"
@@ -98,7 +99,11 @@ func Node(ctx context.Context, role string, in io.Reader, stderr io.Writer) int 
 		fmt.Fprintf(stderr, "%s: %v\n", r.Name, err)
 		return nodeDeposed
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", r.Name, err)
+	hint := ""
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		hint = "; a process of a cluster holds a file for each connection and partition that it serves: raise the limit (ulimit -n)"
+	}
+	fmt.Fprintf(stderr, "%s: %v%s\n", r.Name, err, hint)
 	return nodeFailed
 }
 

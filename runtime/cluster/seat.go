@@ -76,8 +76,8 @@ func (s *seat[L]) await(ctx context.Context, above int64) (L, int64, error) {
 // awaitFor waits for a leader as long as its job has not ended.
 func (s *seat[L]) awaitFor(ctx context.Context, job *outcome) (L, error) {
 	leader, _, err := s.wait(ctx, 0, job.Done())
-	if errors.Is(err, errJobEnded) {
-		err = errors.Join(err, job.Err())
+	if why := job.Err(); errors.Is(err, errJobEnded) && why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return leader, err
 }
