@@ -159,13 +159,13 @@ func (s *session) fault(f target.Fault, t0 time.Duration) {
 }
 
 // prove finishes the job and looks at what came out; records < 0: anything.
-func (s *session) prove(records int64) {
+func (s *session) prove(records int64) *target.Output {
 	s.t.Helper()
 	out, err := s.job.Finish(s.ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if !out.Proved || out.Lost != 0 || out.Duplicated != 0 || out.Received != out.Expected || out.Received == 0 || out.Digest != out.ExpectedDigest {
+	if !out.Proved || out.Lost != 0 || out.Duplicated != 0 || out.Received != out.Expected || out.Received == 0 || out.Digest != out.ExpectedDigest || len(out.Wrong) > 0 {
 		s.t.Errorf("%+v", *out)
 	}
 	if records >= 0 && out.Received != records {
@@ -174,6 +174,7 @@ func (s *session) prove(records int64) {
 	if s.job.Err() != nil {
 		s.t.Errorf("the job: %v", s.job.Err())
 	}
+	return out
 }
 
 func jobs(t *testing.T, sut target.Target) {
