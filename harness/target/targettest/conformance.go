@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +22,6 @@ func Conformance(t *testing.T, sut target.Target) {
 	t.Run("faults", func(t *testing.T) { faults(t, sut) })
 	t.Run("savepoints", func(t *testing.T) { savepoints(t, sut) })
 	t.Run("ends", func(t *testing.T) { ends(t, sut) })
-	t.Run("batch jobs", func(t *testing.T) { batchJobs(t, sut) })
 	t.Run("batch faults", func(t *testing.T) { batchFaults(t, sut) })
 }
 
@@ -175,39 +172,6 @@ func (s *session) prove(records int64) *target.Output {
 		s.t.Errorf("the job: %v", s.job.Err())
 	}
 	return out
-}
-
-func jobs(t *testing.T, sut target.Target) {
-	const seq = "records = 3000, record-size = \"64 B\", keys = 50"
-	words := filepath.Join(t.TempDir(), "a.txt")
-	if err := os.WriteFile(words, []byte(strings.Repeat("the quick, brown fox\r\n\njumps over Straße_9 -- twice\n", 40)+"no end"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name    string
-		records int64 // that must come out; -1: as many as the model says
-		lines   []string
-	}{
-		{"map", 3000, []string{"s sequence 3 " + seq, "m map 2", "out verify-sink 1", "s rebalance m", "m rescale out"}},
-		{"filter and flat-map", -1, []string{"s sequence 0 " + seq, "f filter 0 keep = 0.3", "x flat-map 0 fan-out = 3", "out verify-sink 3", "s forward f", "f forward x", "x shuffle out"}},
-		{"keyed-sum", 3000, []string{"s sequence 0 " + seq + ", key-skew = 1.1", "k keyed-sum 3 state-size = \"20 B\"", "out verify-sink 0", "s hash k", "k rebalance out"}},
-		{"window-sum", -1, []string{"s sequence 0 " + seq, "w window-sum 3 size = \"70 ms\"", "out verify-sink 0", "s hash w", "w rebalance out"}},
-		{"join", 3000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "j join 3", "out verify-sink 0", "a hash j", "b hash j", "j rebalance out"}},
-		{"co-map", 6000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "c co-map 3", "out verify-sink 0", "a rebalance c", "b rebalance c", "c rebalance out"}},
-		{"broadcast-map", 6000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "c broadcast-map 3", "out verify-sink 0", "a rebalance c", "b broadcast c", "c rebalance out"}},
-		{"words", 40*7 + 2 + 40*1, []string{fmt.Sprintf("t lines 0 paths = [%q]", words), "w split-words 0", "k count-by-key 3", "out verify-sink 0", "t rebalance w", "w hash k", "k rebalance out"}},
-		{"committed files", 3000, []string{"s sequence 0 " + seq, "k keyed-sum 3", "out file-sink 0", "s hash k", "k rebalance out"}},
-		{"two file sinks, one folder", 6000, []string{"s sequence 0 " + seq, "out file-sink 0", "out-1 file-sink 0", "s rebalance out", "s rebalance out-1"}},
-		{"sum of a window's sums", -1, []string{"s sequence 0 " + seq, "w window-sum 3 size = \"70 ms\"", "m map 0", "out verify-sink 0", "s hash w", "w rebalance m", "m forward out"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := start(t, sut, Workload(t, sut.Name(), c.lines...))
-			s.prove(c.records)
-			if st := s.job.Status(); st.RestoredShare != 1 {
-				t.Errorf("%+v", st)
-			}
-		})
-	}
 }
 
 // backlogged is a job whose channels fill up.

@@ -2,9 +2,6 @@ package targettest
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,47 +29,6 @@ max-parallelism = 16
 func BatchWorkload(t testing.TB, name string, lines ...string) *spec.Workload {
 	t.Helper()
 	return workload(t, fmt.Sprintf(batchHead, name), lines)
-}
-
-// batchJobs runs every operator as a batch job, in waves and with parallelism
-// that is decided at run time.
-func batchJobs(t *testing.T, sut target.Target) {
-	const seq = "records = 3000, record-size = \"64 B\", keys = 50, splits = 8"
-	const codec = "options.\"taskmanager.network.compression.codec\"="
-	words := filepath.Join(t.TempDir(), "a.txt")
-	if err := os.WriteFile(words, []byte(strings.Repeat("the quick, brown fox\r\n\njumps over Straße_9 -- twice\n", 40)+"no end"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name    string
-		records int64 // that must come out; -1: as many as the model says
-		lines   []string
-	}{
-		{"map in waves", 3000, []string{"s sequence 7 " + seq, "m map 5", "out verify-sink 3", "s rebalance m", "m rescale out"}},
-		{"chained", 3000, []string{"s sequence 0 " + seq, "m map 0", "out verify-sink 0", "s forward m", "m forward out"}},
-		{"filter and flat-map", -1, []string{"s sequence 0 " + seq, "f filter 0 keep = 0.3", "x flat-map 0 fan-out = 3", "out verify-sink 3", "s forward f", "f forward x", "x shuffle out"}},
-		{"one count a key", 50, []string{"s sequence 0 " + seq, "k count-by-key 3", "out verify-sink 2", "s hash k", "k rebalance out"}},
-		{"running sums", 3000, []string{"s sequence 0 " + seq, "k keyed-sum 3", "out verify-sink 2", "s hash k", "k rebalance out"}},
-		{"sort", 3000, []string{"s sequence 0 " + seq, "o sort 3", "out verify-sink 2", "s hash o", "o rebalance out"}},
-		{"window-sum", -1, []string{"s sequence 0 " + seq, "w window-sum 3 size = \"70 ms\"", "out verify-sink 0", "s hash w", "w rebalance out"}},
-		{"join", 3000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "j join 3", "out verify-sink 0", "a hash j", "b hash j", "j rebalance out"}},
-		{"broadcast-map", 6000, []string{"a sequence 0 " + seq, "b sequence 0 " + seq, "c broadcast-map 3", "out verify-sink 0", "a rebalance c", "b broadcast c", "c rebalance out"}},
-		{"words into files", -1, []string{fmt.Sprintf("t lines 0 paths = [%q]", words), "w split-words 0", "k count-by-key 0", "out file-sink 2", "t forward w", "w hash k", "k rebalance out", "workload.vertex.k.parallelism=0"}},
-		{"no compression", 3000, []string{"s sequence 0 " + seq, "k keyed-sum 3", "out verify-sink 2", "s hash k", "k rebalance out", codec + "NONE"}},
-		{"zstd", 3000, []string{"s sequence 0 " + seq, "k keyed-sum 3", "out verify-sink 2", "s hash k", "k rebalance out", codec + "ZSTD"}},
-		{"decided at run time", 50, []string{"s sequence 0 " + seq, "k count-by-key 0", "out verify-sink 0", "s hash k", "k rebalance out", "workload.parallelism=0"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := start(t, sut, BatchWorkload(t, sut.Name(), c.lines...))
-			out := s.prove(c.records)
-			if out.Batch == nil || out.Batch.LeftoverBytes == nil || *out.Batch.LeftoverBytes != 0 {
-				t.Errorf("figures %+v", out.Batch)
-			}
-			if p := s.job.Status().Progress; p < 0.5 || p > 1 {
-				t.Errorf("progress %v in the end", p)
-			}
-		})
-	}
 }
 
 // stages is a job of three stages of six tasks, of which the last two take their
