@@ -20,7 +20,7 @@
 //	          master       worker 0 <-> worker 1     result partitions
 //	             ^            |            |
 //	             +------------+------------+         control connections
-//	          state folder: leader.lock, epoch, leader.json, job.json
+//	          state folder: leader.lock, epoch, leader.json, job.json, result.json (batch)
 //
 // All connections are TCP on 127.0.0.1 behind the handshake of control.Secure,
 // with a secret that is made for the cluster and travels on stdin alone.

@@ -48,7 +48,7 @@ func withoutSplits(e joblog.VertexFinished) joblog.VertexFinished {
 }
 
 // output commits at once; if the master dies before the log is durable the task
-// runs, and commits, again.
+// runs, and commits, again. The job does not end before that is confirmed.
 func (p faithful) output(t *task) {
 	if t.v.Commits {
 		p.s.completion.todo = append(p.s.completion.todo, t.winner.Attempt)
@@ -135,6 +135,15 @@ func (p faithful) settle(r *recovery) {
 		p.fallback(fmt.Errorf("reconcile: %w", err))
 	}
 	s.run()
+	// Who has finished has committed, but for what the master before was still
+	// about to do.
+	for _, v := range s.vertices {
+		for _, t := range v.tasks {
+			if t.state == finished {
+				p.output(t)
+			}
+		}
+	}
 	// Sources are asked for their parallelism, other vertices are not initialized.
 	for _, v := range s.vertices {
 		if v.parallelism == 0 && v.Parallelism == 0 && len(v.in) == 0 && !v.inferring {

@@ -36,7 +36,7 @@ import (
 //	mangle     the report of a partition
 //	recovery   on or off for the next master
 //	answer     the inventory of id= comes
-//	pull, infer, sync, global, pressure, fire, cancel, show, verify
+//	pull, infer, sync, global, pressure, fire, cancel, suspend, show, verify
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		h := &script{}
@@ -180,6 +180,8 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		es = h.w.step(TimerFired{})
 	case "global":
 		es = h.w.step(GlobalFailure{Err: errors.New("global")})
+	case "suspend":
+		es = h.w.step(Suspend{Err: errors.New("another master leads")})
 	case "cancel":
 		es = h.w.step(CancelJob{})
 	case "fire":
