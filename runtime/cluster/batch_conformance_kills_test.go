@@ -139,7 +139,9 @@ func TestBatchConformanceOfTheCluster(t *testing.T) {
 	}
 	// Earlier a faithful master may be lost between the ends of the sources and the
 	// initialization of what reads them; then the job hangs (H1).
-	lose := func(t *testing.T, c *cluster.Batch, log *timeline.Log) { killMasterWhen(t, c, log, finishedTask("count", 1)) }
+	lose := func(t *testing.T, c *cluster.Batch, log *timeline.Log) {
+		killMasterWhen(t, c, log, finishedTask("count", 1))
+	}
 	drop := func(t *testing.T, c *cluster.Batch) {
 		if err := c.DropPartition(t.Context(), "numbers", 3, func(time.Duration) {}); err != nil {
 			t.Log(err) // nothing is there any more, or not yet
