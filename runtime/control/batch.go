@@ -40,13 +40,7 @@ type Inventory struct {
 	Formerly   []batch.Worker
 	Partitions []batch.Held
 	Records    []int64
-	Running    []Running
-}
-
-// Running is an attempt of an inventory, with the attempts whose output it reads.
-type Running struct {
-	Execution batch.Execution
-	Inputs    []joblog.AttemptID
+	Running    []batch.Execution
 }
 
 // Settle tells a worker what becomes of its inventory.

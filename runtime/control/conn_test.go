@@ -66,7 +66,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 	result := batch.Result{Records: 1, BytesIn: 2, Results: []joblog.Result{{DataSet: "a->b#0", Bytes: []int64{3, 4}}}, Splits: []string{"5"}}
 	messages := []any{
 		BatchJob{2, "job", "run", *g, map[string]any{"a": int64(1)}, time.Minute}, Peers{2, map[batch.Worker]string{"worker-0": "x"}}, AskInventory{2},
-		Inventory{2, []batch.Worker{"worker-0"}, []batch.Held{{Partition: part, Bytes: []int64{1}}}, []int64{7}, []Running{{batch.Execution{Attempt: at, Parallelism: 2, State: scheduling.TaskRunning, Result: result}, []joblog.AttemptID{at}}}},
+		Inventory{2, []batch.Worker{"worker-0"}, []batch.Held{{Partition: part, Bytes: []int64{1}}}, []int64{7}, []batch.Execution{{Attempt: at, Parallelism: 2, State: scheduling.TaskRunning, Result: result, Inputs: []joblog.AttemptID{at}}}},
 		Settle{2, []batch.PartitionID{part}, []batch.PartitionID{part}, []joblog.AttemptID{at}, []joblog.AttemptID{at}},
 		DeployAttempt{2, at, 3, []batch.Input{{DataSet: "d", Range: joblog.InputRange{LastPartition: 1}}}, []batch.Output{{DataSet: "e", Subpartitions: 2}}},
 		Producers{2, "d", 3, []batch.Producer{{Attempt: at, Worker: "worker-1"}}}, CancelAttempt{2, at, "why"}, ReleasePartitions{2, []batch.PartitionID{part}}, DropData{2, part}, JobOver{2}, Leftover{2, 9},

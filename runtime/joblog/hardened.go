@@ -224,7 +224,7 @@ func (h *Hardened) append(q queued) {
 	}
 	h.unflushed = append(h.unflushed, h.retained[at:]...)
 	switch k := q.Event.Kind(); {
-	case k == KindEpochStarted, k == KindJobFinished, q.Cut && h.cfg.Policy == SyncVertex, len(h.retained) >= maxRetained:
+	case k == KindEpochStarted, k == KindWorkerSet, k == KindJobFinished, q.Cut && h.cfg.Policy == SyncVertex, len(h.retained) >= maxRetained:
 		h.sync()
 	case q.Cut, len(h.unflushed) >= h.cfg.BufferSize:
 		h.flush()

@@ -36,7 +36,8 @@ type Batch struct {
 	result     *joblog.JobFinished // the job was over before this master
 	sources    map[string]*batchSource
 	started    time.Duration
-	waiting    int  // workers that the first schedule waits for
+	waiting    int // workers that the first schedule waits for
+	patience   time.Duration
 	announced  bool // Begin was called
 	begun      bool // the scheduler has started
 	limit      *time.Timer
@@ -53,12 +54,11 @@ type Batch struct {
 
 	// Of a master that takes a job over.
 	replayed bool
-	early    []func()                           // inventories that came before the replay
-	asked    map[batch.Worker]bool              // for their inventories, by the scheduler
-	dead     map[batch.Worker]bool              // of those that a log may know: they will not come
-	before   map[attemptKey]uint64              // epochs of attempts of masters before, as workers report them
-	goneOn   map[attemptKey]bool                // of them: those that count under this master
-	winners  map[joblog.TaskID]joblog.AttemptID // that had finished, as the log says
+	asked    map[batch.Worker]bool // for their inventories, by the scheduler
+	dead     map[batch.Worker]bool // of those that a log may know: they will not come
+	before   map[attemptKey]uint64 // epochs of attempts of masters before, as workers report them
+	goneOn   map[attemptKey]bool   // of them: those that count under this master
+	faithful bool                  // nothing goes on without its master
 }
 
 // NewBatch starts a master that listens for workers. Begin starts the job.
@@ -66,6 +66,7 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 	m := &Batch{
 		outcome:    newOutcome(),
 		cfg:        cfg,
+		faithful:   options.BatchRecoveryMode.Get(cfg.Values) == string(batch.Faithful),
 		sources:    map[string]*batchSource{},
 		attempts:   map[joblog.AttemptID]batch.Worker{},
 		results:    map[attemptKey]*batch.Result{},
@@ -75,7 +76,6 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 		dead:       map[batch.Worker]bool{},
 		before:     map[attemptKey]uint64{},
 		goneOn:     map[attemptKey]bool{},
-		winners:    map[joblog.TaskID]joblog.AttemptID{},
 	}
 	m.shared.counts, m.shared.finished = map[joblog.AttemptID]int64{}, map[string]map[int]int64{}
 	if err := m.newSources(); err != nil {
@@ -120,11 +120,11 @@ func (m *Batch) Closed() <-chan struct{} { return m.loop.done }
 
 // Begin starts the job, or goes on with it. It first ran at started, and is not
 // scheduled before so many workers are there, or the limit has passed; a master
-// that takes a job over by its log knows itself whom to wait for.
+// that takes a job over waits as long for those that its log had no time to name.
 func (m *Batch) Begin(started time.Duration, workers int, limit time.Duration) {
 	m.loop.post(func() {
 		m.announced, m.started = true, started
-		m.waiting = workers
+		m.waiting, m.patience = workers, limit
 		m.limit.Reset(limit)
 		for _, w := range m.workers.inOrder() {
 			m.introduce(w)
@@ -142,7 +142,7 @@ func (m *Batch) start() {
 	}
 	m.begun = true
 	m.limit.Stop()
-	m.step(batch.Start{HasLog: m.log.hasEvents(), Result: m.result})
+	m.step(batch.Start{HasLog: m.log.hasEvents(), Result: m.result, Workers: m.waiting, Patience: m.patience})
 	if m.cfg.Epoch > 1 {
 		for _, w := range m.workers.inOrder() {
 			m.sweepWorker(w)

@@ -110,7 +110,7 @@ func (j *journal) open() (joblog.Store, error) {
 		}
 	}
 	var err error
-	if options.BatchRecoveryMode.Get(v) == string(batch.Faithful) {
+	if j.m.faithful {
 		store, err = joblog.OpenFaithful(j.folder, c)
 	} else {
 		store, err = joblog.OpenHardened(j.folder, c)
@@ -197,7 +197,7 @@ func (m *Batch) acknowledge(durable uint64) {
 // for. With the policy none that is a flush, which the end of a vertex is anyway.
 func (j *journal) hurry() {
 	if j.store == nil || j.busy || j.appended <= max(j.durable, j.hurried) ||
-		options.BatchRecoveryMode.Get(j.m.cfg.Values) == string(batch.Faithful) || joblog.SyncPolicy(options.JobEventSyncPolicy.Get(j.m.cfg.Values)) == joblog.SyncNone {
+		j.m.faithful || joblog.SyncPolicy(options.JobEventSyncPolicy.Get(j.m.cfg.Values)) == joblog.SyncNone {
 		return
 	}
 	j.hurried = j.appended
@@ -273,43 +273,41 @@ func (j *journal) replay() {
 				return nil
 			})
 		}, func(err error) {
-			for _, e := range events {
-				j.m.read(e)
-			}
+			j.m.read(events)
 			for w := range j.m.dead {
 				j.m.step(batch.WorkerLost{ID: w, Err: errProcessEnded})
 			}
 			j.m.replayed = true
 			j.m.step(batch.Replayed{Events: events, Err: err})
-			early := j.m.early
-			j.m.early = nil
-			for _, fn := range early {
-				fn()
-			}
 		})
 	})
 }
 
 // read follows what the log says of finished tasks.
-func (m *Batch) read(e joblog.Event) {
-	switch e := e.(type) {
-	case joblog.VertexFinished:
-		m.winners[e.Attempt.TaskID] = e.Attempt
-		m.counted(e.Attempt.TaskID, e.Records)
-	case joblog.VerticesReset:
-		for _, t := range e.Tasks {
-			delete(m.winners, t)
-			m.forgetTask(t)
-		}
-	case joblog.EpochStarted:
-		kept := make(map[joblog.AttemptID]bool, len(e.Kept))
-		for _, a := range e.Kept {
-			kept[a] = true
-		}
-		for t, a := range m.winners {
-			if !kept[a] {
-				delete(m.winners, t)
-				m.forgetTask(t)
+func (m *Batch) read(events []joblog.Event) {
+	winners := map[joblog.TaskID]joblog.AttemptID{}
+	void := func(t joblog.TaskID) {
+		delete(winners, t)
+		m.forgetTask(t)
+	}
+	for _, e := range events {
+		switch e := e.(type) {
+		case joblog.VertexFinished:
+			winners[e.Attempt.TaskID] = e.Attempt
+			m.counted(e.Attempt.TaskID, e.Records)
+		case joblog.VerticesReset:
+			for _, t := range e.Tasks {
+				void(t)
+			}
+		case joblog.EpochStarted:
+			kept := make(map[joblog.AttemptID]bool, len(e.Kept))
+			for _, a := range e.Kept {
+				kept[a] = true
+			}
+			for t, a := range winners {
+				if !kept[a] {
+					void(t)
+				}
 			}
 		}
 	}

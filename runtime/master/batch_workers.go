@@ -97,24 +97,16 @@ func (m *Batch) workerLost(w *worker, err error) {
 	m.cleaned(w.id)
 }
 
-// inventoried takes what a worker has. While the log is being replayed it waits:
-// an attempt may go on only if what it reads is what counts.
+// inventoried takes what a worker has.
 func (m *Batch) inventoried(w *worker, x control.Inventory) {
-	if m.log.hasEvents() && !m.replayed {
-		m.early = append(m.early, func() { m.inventoried(w, x) })
-		return
-	}
-	if w.lost {
-		return
-	}
 	for i := range x.Partitions {
 		m.track(x.Partitions[i].Partition, w.id)
 		m.ofBefore(x.Partitions[i].Partition.Producer)
 	}
 	var running []batch.Execution
 	for i := range x.Running {
-		r := &x.Running[i].Execution
-		if r.Attempt.Epoch < uint64(m.cfg.Epoch) && !m.current(x.Running[i].Inputs) {
+		r := &x.Running[i]
+		if m.faithful && r.Attempt.Epoch < uint64(m.cfg.Epoch) {
 			m.workers.send(w.id, control.CancelAttempt{Epoch: m.cfg.Epoch, Attempt: r.Attempt})
 			continue
 		}
@@ -125,18 +117,6 @@ func (m *Batch) inventoried(w *worker, x control.Inventory) {
 		}
 	}
 	m.step(batch.Inventory{Worker: w.id, Epoch: uint64(x.Epoch), Formerly: x.Formerly, Partitions: x.Partitions, Running: running})
-}
-
-// current tells whether attempts are the ones that the log says have finished. An
-// attempt that reads others' output was to be cancelled, or its worker was taken
-// for dead; what it read has been made anew since.
-func (m *Batch) current(inputs []joblog.AttemptID) bool {
-	for _, id := range inputs {
-		if m.winners[id.TaskID] != id {
-			return false
-		}
-	}
-	return true
 }
 
 // attemptKey is an attempt as the scheduler's events name it, without its epoch.

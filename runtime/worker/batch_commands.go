@@ -179,15 +179,16 @@ func (w *Batch) inventory(s *service, epoch int64) {
 	}
 	for _, a := range w.mu.attempts {
 		if x, ok := a.execution(); ok {
-			inv.Running = append(inv.Running, control.Running{Execution: x, Inputs: a.producers()})
+			x.Inputs = a.producers()
+			inv.Running = append(inv.Running, x)
 		}
 	}
 	for id, d := range w.mu.done {
-		inv.Running = append(inv.Running, control.Running{
-			Execution: batch.Execution{Attempt: id, Parallelism: d.state.Parallelism, State: scheduling.TaskFinished, Result: d.state.Result}, Inputs: d.inputs,
+		inv.Running = append(inv.Running, batch.Execution{
+			Attempt: id, Parallelism: d.state.Parallelism, State: scheduling.TaskFinished, Result: d.state.Result, Inputs: d.inputs,
 		})
 	}
-	slices.SortFunc(inv.Running, func(a, b control.Running) int { return compareAttempts(a.Execution.Attempt, b.Execution.Attempt) })
+	slices.SortFunc(inv.Running, func(a, b batch.Execution) int { return compareAttempts(a.Attempt, b.Attempt) })
 	if err := w.store.Sweep(j.id); err != nil {
 		w.trouble(err)
 	}

@@ -179,18 +179,24 @@ func (s *Scheduler) taskChanged(e TaskChanged) {
 // stranger: an attempt that is not ours, or not any more, has to go with all it
 // leaves. What was told twice is not one.
 func (s *Scheduler) stranger(e TaskChanged) {
-	if v := s.byID[e.Attempt.Vertex]; v != nil && e.Attempt.Subtask >= 0 && e.Attempt.Subtask < len(v.tasks) {
-		if t := v.tasks[e.Attempt.Subtask]; t.state == finished && t.winner.Attempt == e.Attempt {
-			return
-		}
-	}
 	switch {
+	case s.won(e.Attempt):
 	case s.worker(e.Worker) == nil:
 	case !e.State.Terminal():
 		s.emit(Cancel{Attempt: e.Attempt, Worker: e.Worker})
 	case e.State == scheduling.TaskFinished:
 		s.release(e.Worker, e.Result.of(e.Attempt))
 	}
+}
+
+// won tells whether an attempt has finished and counts.
+func (s *Scheduler) won(a AttemptID) bool {
+	v := s.byID[a.Vertex]
+	if v == nil || a.Subtask < 0 || a.Subtask >= len(v.tasks) {
+		return false
+	}
+	t := v.tasks[a.Subtask]
+	return t.state == finished && t.winner.Attempt == a
 }
 
 // of names the partitions of a result.

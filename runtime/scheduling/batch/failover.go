@@ -82,6 +82,9 @@ func (s *Scheduler) workerLost(e WorkerLost) {
 	ev.Detail = string(e.ID)
 	s.emit(Note{ev})
 	if s.phase == phaseReconciling {
+		if i >= 0 {
+			s.recovery.expect--
+		}
 		s.recovery.dead(e.ID)
 		return
 	}

@@ -140,6 +140,9 @@ func (p hardened) over(r *recovery) bool {
 		}
 		return slices.ContainsFunc(r.order, func(x Worker) bool { return slices.Contains(r.inventories[x].Formerly, w) })
 	}
+	if r.unnamed(p.s.now) {
+		return false
+	}
 	for _, w := range r.state.workers {
 		if !answered(Worker(w)) {
 			return false
@@ -181,8 +184,7 @@ func (p hardened) settle(r *recovery) {
 	// What the log did not come to say follows from what it says.
 	p.takeover(p.keptAttempts())
 	s.initializeAll()
-	adopted, done := p.adopt(r)
-	p.coordinators(r.state)
+	adopted := p.adopt(r)
 	p.holders()
 	for _, w := range r.order {
 		if s.worker(w) != nil {
@@ -192,11 +194,6 @@ func (p hardened) settle(r *recovery) {
 	for _, w := range s.workers {
 		if _, ok := r.inventories[w.id]; !ok {
 			p.joined(w.id) // it is still to say what it has
-		}
-	}
-	for _, d := range done {
-		if a := s.attempts[d.Attempt]; a != nil {
-			s.taskChanged(TaskChanged{Attempt: d.Attempt, State: scheduling.TaskFinished, Result: d.Result})
 		}
 	}
 	s.enqueueAll()
@@ -214,57 +211,86 @@ func (p hardened) keptAttempts() []AttemptID {
 	return kept
 }
 
-// adopt goes on with attempts of the master before. done are those that finished
-// while there was no master.
-func (p hardened) adopt(r *recovery) (adopted map[AttemptID]bool, done []Execution) {
+// candidate is an attempt of a master before that may go on.
+type candidate struct {
+	w *worker
+	x Execution
+}
+
+// adopt goes on with attempts of the master before, in the order in which they
+// read from one another: one that has finished while nobody led, or whose end the
+// log does not have yet, makes its consumers' input complete. Coordinators begin
+// before the first end of their subtasks is taken.
+func (p hardened) adopt(r *recovery) (adopted map[AttemptID]bool) {
 	s := p.s
 	adopted = map[AttemptID]bool{}
-	type candidate struct {
-		w *worker
-		x Execution
-	}
-	found := map[*task]candidate{}
+	reported := map[TaskID][]candidate{}
 	for _, w := range r.order {
-		wk := s.worker(w)
-		for _, x := range r.inventories[w].Running {
-			t := p.adoptable(x)
-			if t == nil || wk == nil || x.State == scheduling.TaskFinished && !r.inventories[w].holds(x.Result.of(x.Attempt)) {
-				continue
-			}
-			if have, twice := found[t]; twice && (have.x.State == scheduling.TaskFinished || x.State != scheduling.TaskFinished) {
-				continue
-			}
-			found[t] = candidate{wk, x}
-		}
-	}
-	for _, v := range s.vertices {
-		for _, t := range v.tasks {
-			c, ok := found[t]
-			if !ok || slices.ContainsFunc(t.group(), func(m *task) bool { _, ok := found[m]; return !ok }) ||
-				v.Source && v.ledger.Assign(t.subtask, c.x.Result.Splits) != nil {
-				continue
-			}
-			a := &attempt{id: c.x.Attempt, t: t, worker: c.w.id, state: c.x.State, since: s.now}
-			if a.state == scheduling.TaskFinished {
-				a.state = scheduling.TaskRunning
-				done = append(done, c.x)
-			}
-			t.state = running
-			t.next = max(t.next, a.id.Attempt+1)
-			s.track(a, c.w)
-			s.holders[c.w.id] = true
-			adopted[a.id] = true
-			for i, e := range v.out {
-				if e.Pipelined {
-					v.out[i].setProducer(t.subtask, Producer{a.id, c.w.id})
+		if wk := s.worker(w); wk != nil {
+			for _, x := range r.inventories[w].Running {
+				if x.State != scheduling.TaskFinished || r.inventories[w].holds(x.Result.of(x.Attempt)) {
+					reported[x.Attempt.TaskID] = append(reported[x.Attempt.TaskID], candidate{wk, x})
 				}
 			}
-			s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
-				e.State, e.Detail, e.Reason = a.state.String(), string(a.worker), "adopted"
-			})
 		}
 	}
-	return adopted, done
+	found := map[*task]candidate{}
+	look := func(t *task) bool {
+		if _, ok := found[t]; ok {
+			return true
+		}
+		var best *candidate
+		for i, c := range reported[t.id()] {
+			if p.adoptable(t, c.x, adopted) && (best == nil || best.x.State != scheduling.TaskFinished && c.x.State == scheduling.TaskFinished) {
+				best = &reported[t.id()][i]
+			}
+		}
+		if best != nil {
+			found[t] = *best
+		}
+		return best != nil
+	}
+	for _, v := range s.vertices {
+		var done []Execution
+		for _, t := range v.tasks {
+			if t.state != created || slices.ContainsFunc(t.group(), func(m *task) bool { return !look(m) }) ||
+				v.Source && v.ledger.Assign(t.subtask, found[t].x.Result.Splits) != nil {
+				continue
+			}
+			c := found[t]
+			p.goOn(t, c)
+			adopted[c.x.Attempt] = true
+			if c.x.State == scheduling.TaskFinished {
+				done = append(done, c.x)
+			}
+		}
+		p.coordinators(v, r.state)
+		for _, d := range done {
+			s.taskChanged(TaskChanged{Attempt: d.Attempt, State: scheduling.TaskFinished, Result: d.Result})
+		}
+	}
+	return adopted
+}
+
+// goOn makes an attempt of a master before one of this master.
+func (p hardened) goOn(t *task, c candidate) {
+	s := p.s
+	a := &attempt{id: c.x.Attempt, t: t, worker: c.w.id, state: c.x.State, since: s.now}
+	if a.state == scheduling.TaskFinished {
+		a.state = scheduling.TaskRunning // its end follows
+	}
+	t.state = running
+	t.next = max(t.next, a.id.Attempt+1)
+	s.track(a, c.w)
+	s.holders[c.w.id] = true
+	for i, e := range t.v.out {
+		if e.Pipelined {
+			t.v.out[i].setProducer(t.subtask, Producer{a.id, c.w.id})
+		}
+	}
+	s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
+		e.State, e.Detail, e.Reason = a.state.String(), string(a.worker), "adopted"
+	})
 }
 
 // holds tells whether all these partitions are among what a worker has.
@@ -277,65 +303,56 @@ func (e Inventory) holds(ids []PartitionID) bool {
 	return true
 }
 
-// adoptable finds the task of an attempt that may go on: it has not finished
-// elsewhere, it is what this master would start, and its input is there.
-func (p hardened) adoptable(x Execution) *task {
-	v := p.s.byID[x.Attempt.Vertex]
-	if v == nil || x.Attempt.Epoch >= p.s.cfg.Epoch || x.Attempt.Subtask < 0 || x.Attempt.Subtask >= len(v.tasks) ||
-		x.Parallelism != v.parallelism || x.State > scheduling.TaskRunning && x.State != scheduling.TaskFinished ||
+// adoptable tells whether an attempt may go on with a task: it is what this master
+// would start, and what it reads is what counts. Else it was to be cancelled, or
+// its worker was taken for dead, and what it read has been made anew since.
+func (p hardened) adoptable(t *task, x Execution, adopted map[AttemptID]bool) bool {
+	v := t.v
+	if t.state != created || !t.consumable() || x.Attempt.Epoch >= p.s.cfg.Epoch || x.Parallelism != v.parallelism ||
+		x.State > scheduling.TaskRunning && x.State != scheduling.TaskFinished ||
 		slices.ContainsFunc(v.Coordinators, func(c Coordinator) bool { return !c.Snapshots }) {
-		return nil
+		return false
 	}
-	t := v.tasks[x.Attempt.Subtask]
-	if t.state != created || !t.consumable() {
-		return nil
+	for _, id := range x.Inputs {
+		if !adopted[id] && !p.s.won(id) {
+			return false
+		}
 	}
-	if x.State == scheduling.TaskFinished && p.s.checkResult(&attempt{id: x.Attempt, t: t}, x.Result) != nil {
-		return nil
-	}
-	return t
+	return x.State != scheduling.TaskFinished || p.s.checkResult(&attempt{id: x.Attempt, t: t}, x.Result) == nil
 }
 
-// coordinators begin from their newest snapshot. The splits of finished and
-// adopted subtasks are no longer theirs to give.
-func (p hardened) coordinators(st *state) {
-	for _, v := range p.s.vertices {
-		if v.parallelism == 0 {
-			continue
-		}
-		for _, c := range v.Coordinators {
-			e := RestoreCoordinator{Vertex: v.ID, Operator: c.Operator, Parallelism: v.parallelism, State: st.snapshot(c.Operator), Held: map[int][]string{}}
-			for _, t := range v.tasks {
-				if t.state != created {
-					e.Held[t.subtask] = v.ledger.Of(t.subtask)
-				}
+// coordinators of a vertex begin from their newest snapshot. The splits of
+// finished and adopted subtasks are no longer theirs to give.
+func (p hardened) coordinators(v *vertex, st *state) {
+	if v.parallelism == 0 {
+		return
+	}
+	for _, c := range v.Coordinators {
+		e := RestoreCoordinator{Vertex: v.ID, Operator: c.Operator, Parallelism: v.parallelism, State: st.snapshot(c.Operator), Held: map[int][]string{}}
+		for _, t := range v.tasks {
+			if t.state != created {
+				e.Held[t.subtask] = v.ledger.Of(t.subtask)
 			}
-			p.s.emit(e)
 		}
+		p.s.emit(e)
 	}
 }
 
 // answer gives a worker its lists: everything that it has is in one of them.
-func (p hardened) answer(e Inventory, adopted map[AttemptID]bool) {
+func (p hardened) answer(e Inventory, live map[AttemptID]bool) {
 	a := SettleInventory{Worker: e.Worker}
-	finishing := map[AttemptID]bool{}
 	for _, x := range e.Running {
-		switch {
-		case !adopted[x.Attempt]:
+		if live[x.Attempt] {
+			a.Adopt = append(a.Adopt, x.Attempt)
+		} else {
 			a.Cancel = append(a.Cancel, x.Attempt)
-		case x.State == scheduling.TaskFinished:
-			finishing[x.Attempt] = true
-			a.Adopt = append(a.Adopt, x.Attempt)
-		default:
-			a.Adopt = append(a.Adopt, x.Attempt)
 		}
 	}
 	for _, h := range e.Partitions {
 		t, output, ok := p.s.find(h.Partition)
-		switch {
-		case ok && t.parts[output].there && t.parts[output].worker == e.Worker, finishing[h.Partition.Producer], p.s.attempts[h.Partition.Producer] != nil:
+		if ok && t.parts[output].there && t.parts[output].worker == e.Worker || p.s.attempts[h.Partition.Producer] != nil {
 			a.Keep = append(a.Keep, h.Partition)
-		default:
+		} else {
 			a.Release = append(a.Release, h.Partition)
 		}
 	}
@@ -346,9 +363,8 @@ func (p hardened) answer(e Inventory, adopted map[AttemptID]bool) {
 func (p hardened) late(e Inventory) {
 	live := map[AttemptID]bool{}
 	for _, x := range e.Running {
-		if p.s.attempts[x.Attempt] != nil {
-			live[x.Attempt] = true
-		}
+		// One that has finished is remembered until the log has its end.
+		live[x.Attempt] = p.s.attempts[x.Attempt] != nil || p.s.won(x.Attempt)
 	}
 	p.answer(e, live)
 	if w := p.s.worker(e.Worker); w != nil && p.s.recovery != nil {

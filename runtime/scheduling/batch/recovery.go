@@ -21,6 +21,8 @@ type recovery struct {
 	unfinished  map[PartitionID]ref // of tasks that have not finished, by this master's names
 	missing     int                 // of expected
 	deadline    time.Duration
+	expect      int           // workers that are said to live
+	patience    time.Duration // when those that the log does not name are given up
 	settled     bool
 }
 
@@ -30,8 +32,13 @@ type ref struct {
 	output int
 }
 
-func newRecovery() *recovery {
-	return &recovery{inventories: map[Worker]Inventory{}, gone: map[Worker]bool{}, deadline: never}
+func newRecovery(expect int, patience time.Duration) *recovery {
+	return &recovery{inventories: map[Worker]Inventory{}, gone: map[Worker]bool{}, deadline: never, expect: expect, patience: patience}
+}
+
+// unnamed tells whether there may be workers that the log had no time to name.
+func (r *recovery) unnamed(now time.Duration) bool {
+	return r.state != nil && len(r.state.workers) < r.expect && len(r.inventories) < r.expect && now < r.patience
 }
 
 // dead: a worker will not answer, and what it answered is gone.

@@ -201,7 +201,10 @@ func (s *Scheduler) begin(e Start) {
 		return
 	case e.HasLog && s.cfg.Recovery:
 		s.phase = phaseReconciling
-		s.recovery = newRecovery()
+		if s.cfg.Mode == Faithful {
+			e.Workers = 0 // it waits for partitions, whoever has them
+		}
+		s.recovery = newRecovery(e.Workers, s.now+e.Patience)
 		for _, w := range s.workers {
 			s.emit(AskInventory{Worker: w.id})
 		}
@@ -269,6 +272,9 @@ func (s *Scheduler) armTimer() {
 	switch s.phase {
 	case phaseReconciling:
 		earlier(s.recovery.deadline)
+		if s.recovery.unnamed(s.now) {
+			earlier(s.recovery.patience)
+		}
 	case phaseRunning:
 		for _, r := range s.restarts {
 			if r.at > s.now {

@@ -119,6 +119,7 @@ type Execution struct {
 	Parallelism int
 	State       scheduling.TaskState // RUNNING or before, or FINISHED
 	Result      Result               // FINISHED: all of it; else the splits it has so far
+	Inputs      []AttemptID          // whose output it reads
 }
 
 // Result is what an attempt reports of its work.
@@ -133,10 +134,14 @@ type Event interface{ event() }
 
 type (
 	// Start begins the job. HasLog: the log of an earlier master is there. Result:
-	// the job was over before this master began.
+	// the job was over before this master began. Workers are how many are said to
+	// live; a log that names fewer of them may have had no time to, and they are
+	// waited for as long as Patience.
 	Start struct {
-		HasLog bool
-		Result *joblog.JobFinished
+		HasLog   bool
+		Result   *joblog.JobFinished
+		Workers  int
+		Patience time.Duration
 	}
 
 	// Replayed answers ReplayLog.

@@ -54,7 +54,7 @@ type site struct {
 	slots      int
 	partitions map[PartitionID][]int64
 	running    map[AttemptID]*Deploy
-	done       map[AttemptID]Result // finished while nobody could be told
+	done       map[AttemptID]Result // finished, and the log does not have it yet
 	formerly   []Worker             // that had its partitions before
 }
 
@@ -159,7 +159,7 @@ func (w *world) crash(lost int) {
 
 // takeOver lets the new master begin with the workers that are there.
 func (w *world) takeOver() []Effect {
-	out := w.step(Start{HasLog: w.hasLog})
+	out := w.step(Start{HasLog: w.hasLog, Workers: len(w.order), Patience: 5 * time.Second})
 	for _, id := range slices.Clone(w.order) {
 		out = append(out, w.join(id, w.workers[id].slots)...)
 	}
@@ -277,6 +277,13 @@ func (w *world) carryOut(x Effect) {
 
 // sync makes the log durable.
 func (w *world) sync() {
+	for _, e := range w.log[min(w.durable, len(w.log)):] {
+		if f, ok := e.(joblog.VertexFinished); ok {
+			for _, site := range w.workers {
+				delete(site.done, f.Attempt)
+			}
+		}
+	}
 	w.durable = len(w.log)
 	w.answer(LogDurable{Number: uint64(w.durable - w.base)})
 }
@@ -293,10 +300,10 @@ func (w *world) inventory(id Worker) Inventory {
 	}
 	slices.SortFunc(inv.Partitions, func(a, b Held) int { return byPartition(a.Partition, b.Partition) })
 	for a, d := range site.running {
-		inv.Running = append(inv.Running, Execution{Attempt: a, Parallelism: d.Parallelism, State: scheduling.TaskRunning, Result: Result{Splits: slices.Clone(w.splitsOf[a])}})
+		inv.Running = append(inv.Running, Execution{Attempt: a, Parallelism: d.Parallelism, State: scheduling.TaskRunning, Result: Result{Splits: slices.Clone(w.splitsOf[a])}, Inputs: w.read[a]})
 	}
 	for a, r := range site.done {
-		inv.Running = append(inv.Running, Execution{Attempt: a, Parallelism: w.parallelismOf[a], State: scheduling.TaskFinished, Result: r})
+		inv.Running = append(inv.Running, Execution{Attempt: a, Parallelism: w.parallelismOf[a], State: scheduling.TaskFinished, Result: r, Inputs: w.read[a]})
 	}
 	slices.SortFunc(inv.Running, func(a, b Execution) int { return strings.Compare(a.Attempt.String(), b.Attempt.String()) })
 	return inv
@@ -329,7 +336,9 @@ func (w *world) settle(x SettleInventory) {
 		delete(site.done, a)
 	}
 	for _, a := range x.Adopt {
-		delete(site.done, a)
+		if r, done := site.done[a]; done {
+			w.answer(TaskChanged{Attempt: a, Worker: x.Worker, State: scheduling.TaskFinished, Result: r})
+		}
 	}
 	for id := range site.partitions {
 		if !slices.Contains(x.Keep, id) {
@@ -456,8 +465,10 @@ func (w *world) finish(id Worker, a AttemptID, bytes int64, untold bool) []Effec
 		site.partitions[PartitionID{o.DataSet, a}] = b
 	}
 	delete(site.running, a)
-	if untold {
+	if w.cfg.Mode != Faithful {
 		site.done[a] = r
+	}
+	if untold {
 		return nil
 	}
 	return w.step(TaskChanged{Attempt: a, Worker: id, State: scheduling.TaskFinished, Result: r})
