@@ -1,7 +1,6 @@
 package source
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 )
@@ -111,6 +110,6 @@ func TestFLINK35522_NoMoreSplitsIsToldToEveryAttempt(t *testing.T) {
 	ask(0, 4, 0, 1)
 	c.Step(Reset{Checkpoint: BatchCheckpoint, Parallelism: 2})
 	if rest, err := decodeNumbered(c.enumerator.Snapshot()); err != nil || len(rest) != 3 {
-		t.Errorf("%s: %d splits, %v", fmt.Sprint("reset to nothing"), len(rest), err)
+		t.Errorf("reset to nothing: %d splits, %v", len(rest), err)
 	}
 }
