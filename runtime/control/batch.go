@@ -142,11 +142,12 @@ type FromAttempt struct {
 	Payload []byte
 }
 
-// attemptsPerEpoch keeps the numbers of one master's attempts above those of
-// the one before.
-const attemptsPerEpoch = 1000
+// AttemptsPerEpoch keeps the numbers of one master's attempts above those of the
+// one before, which nobody can ask how many there were. A task would have to fail
+// for days to reach it: restarts without progress are paced.
+const AttemptsPerEpoch = 1_000_000
 
 // TaskID is the name of an attempt where its epoch has no place of its own.
 func TaskID(a joblog.AttemptID) task.ID {
-	return task.ID{Vertex: a.Vertex, Subtask: a.Subtask, Attempt: int(a.Epoch-1)*attemptsPerEpoch + a.Attempt}
+	return task.ID{Vertex: a.Vertex, Subtask: a.Subtask, Attempt: int(a.Epoch-1)*AttemptsPerEpoch + a.Attempt}
 }

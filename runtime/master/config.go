@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"benchrun/runtime/checkpoint"
+	"benchrun/runtime/control"
 	"benchrun/runtime/exchange"
 	"benchrun/runtime/graph"
 	"benchrun/runtime/options"
@@ -29,10 +30,6 @@ type Config struct {
 	Keep    bool // completed checkpoints stay when the job ends
 }
 
-// attemptsPerEpoch keeps the attempts of a master above those of the one
-// before, which nobody can ask how many there were.
-const attemptsPerEpoch = 1000
-
 func schedulerConfig(cfg Config) scheduling.Config {
 	v := cfg.Values
 	c := scheduling.Config{
@@ -40,7 +37,7 @@ func schedulerConfig(cfg Config) scheduling.Config {
 		SubmissionStabilization: options.SubmissionStabilization.Get(v), Cooldown: options.SchedulerCooldown.Get(v),
 		Stabilization: options.SchedulerStabilization.Get(v), MaxDelay: options.RescaleMaxDelay.Get(v),
 		MaxCheckpointFailures: int(options.RescaleMaxCheckpointFailures.Get(v)), Seed: cfg.Seed,
-		FirstAttempt: int(max(cfg.Epoch-1, 0)) * attemptsPerEpoch,
+		FirstAttempt: int(max(cfg.Epoch-1, 0)) * control.AttemptsPerEpoch,
 		Restart:      restartConfig(v),
 	}
 	g := cfg.Graph

@@ -167,7 +167,7 @@ func TestWorkersGetTheirIndices(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		d, ok := (<-all[1].got).(control.Deploy) // slot 0 is on the worker of index 0
-		if !ok || d.Epoch != 3 || len(d.Tasks) != 2 || d.Tasks[0].ID.Attempt != 2*attemptsPerEpoch {
+		if !ok || d.Epoch != 3 || len(d.Tasks) != 2 || d.Tasks[0].ID.Attempt != 2*control.AttemptsPerEpoch {
 			t.Errorf("%+v", d)
 		}
 		m.Close()

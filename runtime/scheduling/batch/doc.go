@@ -32,7 +32,8 @@
 // partition away, so its producer runs again; FailureTransfer does not. The loss
 // of a worker counts as one failure of all it ran and held. A task that is to run
 // again belongs to one restart; nothing is deployed that reads what is to be
-// written anew. What has been consumed is released, in hardened mode only when
+// written anew. Where the restart strategy sets no delay, what fails again without
+// having finished in between waits longer and longer (restartPause). What has been consumed is released, in hardened mode only when
 // the log has the consumer's end: else a crash would run the producers again.
 //
 // # The end

@@ -262,6 +262,7 @@ func (s *Scheduler) taskFinished(a *attempt, r Result) {
 // setFinished gives a task the identity of the attempt that counts.
 func (s *Scheduler) setFinished(t *task, e joblog.VertexFinished) {
 	t.state, t.winner = finished, e
+	t.setbacks, s.setbacks = 0, 0
 	t.v.finished++
 	for _, r := range e.Results {
 		if x := s.byData[r.DataSet]; x != nil && x.from == t.v {

@@ -134,7 +134,7 @@ func (s *Scheduler) fail(err error, failed []*task) {
 	if len(failed) == 0 {
 		return // part of a failure that is being dealt with
 	}
-	s.restart(err, s.restartSet(failed, true), false)
+	s.restart(err, failed, s.restartSet(failed, true), false)
 }
 
 // restartAll restarts the job. While that is under way others are part of it.
@@ -148,14 +148,18 @@ func (s *Scheduler) restartAll(err error) {
 			all[t] = true
 		}
 	}
-	s.restart(err, all, true)
+	s.restart(err, nil, all, true)
 }
 
-func (s *Scheduler) restart(err error, set map[*task]bool, global bool) {
+// restart lets a set of tasks run again because of those that failed.
+func (s *Scheduler) restart(err error, failed []*task, set map[*task]bool, global bool) {
 	delay, refused := s.strategy.Failed(s.now)
 	if refused != "" {
 		s.end(scheduling.StatusFailed, fmt.Errorf("%w (no restart: %s)", err, refused))
 		return
+	}
+	if pause := s.pace(failed, global); delay == 0 {
+		delay = pause
 	}
 	s.setStatus(scheduling.StatusRestarting, err)
 	r := &restart{at: s.now + delay, tasks: sorted(set), global: global}

@@ -49,6 +49,7 @@ type Scheduler struct {
 	ready      []*task                // were consumable and wait for slots
 	restarts   []*restart
 	global     *restart // of the whole job, under way
+	setbacks   setback  // of the whole job, since a task finished last
 	fragile    map[*vertex]bool
 	pressure   bool
 	checkAt    time.Duration // for slow tasks

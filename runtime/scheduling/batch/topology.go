@@ -38,14 +38,15 @@ type edge struct {
 
 // task is a subtask.
 type task struct {
-	v       *vertex
-	subtask int
-	state   taskState
-	next    int        // number of the next attempt
-	live    []*attempt // that have not ended
-	region  []*task    // with which it is connected by pipelined edges; nil: it alone
-	restart *restart
-	queued  bool
+	v        *vertex
+	subtask  int
+	state    taskState
+	next     int        // number of the next attempt
+	live     []*attempt // that have not ended
+	region   []*task    // with which it is connected by pipelined edges; nil: it alone
+	restart  *restart
+	queued   bool
+	setbacks setback // since it finished last
 
 	// Of a finished task.
 	winner joblog.VertexFinished
