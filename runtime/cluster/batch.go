@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +29,7 @@ type Batch struct {
 	run     string // what no other job is called
 	seat    seat[*master.Batch]
 	workers crew[batchWorker]
+	folders folders
 	later   afterwards
 	masters sync.WaitGroup // watching them
 	started time.Duration
@@ -39,7 +39,6 @@ type Batch struct {
 	mu struct {
 		sync.Mutex // held while the seat changes, too
 		past       ledger
-		coming     map[int]bool // workers that are being started
 		epoch      int64
 		// Of a master that is gone.
 		options  map[string]any
@@ -69,7 +68,6 @@ func StartBatch(cfg Config) (*Batch, error) {
 		return nil, err
 	}
 	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, run: rand.Text(), started: cfg.Timeline.Now()}
-	c.mu.coming = map[int]bool{}
 	if err := (resultFile{c.state()}).forget(); err != nil {
 		return nil, err
 	}
@@ -146,18 +144,13 @@ func (c *Batch) startMaster() error {
 	if err != nil {
 		return err
 	}
-	live := c.workers.all()
-	expected := len(live)
+	expected := len(c.workers.all())
 	if c.mu.epoch == 1 {
 		expected = c.cfg.Workers
 	}
 	c.seat.take(c.mu.epoch, m)
 	m.Begin(c.started, expected, options.HeartbeatTimeout.Get(c.cfg.Values))
-	for i := range c.workers.size() { // whom it need not wait for
-		if !slices.ContainsFunc(live, func(w batchWorker) bool { return w.index == i }) && !c.mu.coming[i] {
-			m.WorkerGone(i)
-		}
-	}
+	c.tellForgone()
 	c.masters.Go(func() {
 		select {
 		case <-m.Done():
@@ -186,16 +179,9 @@ func (c *Batch) leads(epoch int64) error {
 
 // addWorker starts one, on the folder of one that is gone if that is named.
 func (c *Batch) addWorker(dir string) error {
-	c.mu.Lock()
 	n := c.workers.next()
-	c.mu.coming[n] = true
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.mu.coming, n)
-		c.mu.Unlock()
-	}()
 	cfg := c.cfg.place(n, dir).batch()
+	c.folders.give(n, cfg.Dir, dir != "")
 	cfg.Leader = func(ctx context.Context, after int64) (string, int64, error) {
 		m, epoch, err := c.seat.await(ctx, after)
 		if err != nil {
@@ -209,10 +195,20 @@ func (c *Batch) addWorker(dir string) error {
 	}
 	w, err := worker.StartBatch(cfg)
 	if err != nil {
+		c.folders.drop(cfg.Dir)
 		return err
 	}
 	c.workers.join(batchWorker{w, n, cfg.Dir})
 	return nil
+}
+
+// tellForgone tells the master, if there is one, whom it need not wait for.
+func (c *Batch) tellForgone() {
+	if m := c.leader(); m != nil {
+		for _, i := range c.folders.forgone() {
+			m.WorkerGone(i)
+		}
+	}
 }
 
 // leader is the master that leads, or nil.
@@ -251,11 +247,11 @@ func (c *Batch) KillWorker(i int, replaceAfter time.Duration, struck func()) err
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	if m := c.leader(); m != nil {
-		m.WorkerGone(w.index)
+	if replaceAfter >= 0 {
+		c.folders.keep(w.dir)
 	}
-	c.mu.Unlock()
+	c.folders.drop(w.dir)
+	c.tellForgone()
 	if replaceAfter < 0 {
 		if err := os.RemoveAll(w.dir); err != nil {
 			return fmt.Errorf("kill-worker: the folder of worker-%d, which nobody takes over: %w", w.index, err)

@@ -41,6 +41,7 @@ type Processes struct {
 	spawner  *spawner
 	seat     seat[*process]
 	workers  roster[*process]
+	folders  folders // of a batch job
 	later    afterwards
 	work     sync.WaitGroup // accepting, watching
 	closing  sync.Once
@@ -186,9 +187,14 @@ func (c *Processes) startWorker(dir string) (*process, error) {
 	if p.dir = dir; dir == "" {
 		p.dir = filepath.Join(c.cfg.Dir, p.name)
 	}
+	c.folders.give(n, p.dir, dir != "")
 	r := c.request(p.name, n)
 	r.Dir = p.dir
-	return p, c.start(p, r)
+	err := c.start(p, r)
+	if err != nil {
+		c.folders.drop(p.dir)
+	}
+	return p, err
 }
 
 func newProcess(role, name string, index int) *process {

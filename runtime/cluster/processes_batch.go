@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"benchrun/runtime/control"
@@ -28,14 +27,15 @@ func (c *Processes) Batch(ctx context.Context) (*BatchFigures, error) {
 	return l.figures(c.cfg.Timeline), nil
 }
 
-// tellDead tells a new master of a batch job which workers it need not wait for.
-// It needs the lock.
-func (c *Processes) tellDead(leader *process) {
-	live := c.workers.all()
-	for _, p := range c.mu.processes {
-		if c.cfg.Batch && p.role == RoleWorker && !slices.Contains(live, p) {
-			leader.say(control.WorkerGone{Index: p.index})
-		}
+// tellForgone tells the master of a batch job, if there is one, whom it need not
+// wait for.
+func (c *Processes) tellForgone() {
+	leader, _ := c.seat.now()
+	if leader == nil || !c.cfg.Batch {
+		return
+	}
+	for _, i := range c.folders.forgone() {
+		leader.say(control.WorkerGone{Index: i})
 	}
 }
 

@@ -46,6 +46,9 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 		return fmt.Errorf("kill-worker: %w", err)
 	}
 	p.bequeath(replaceAfter >= 0)
+	if replaceAfter >= 0 {
+		c.folders.keep(p.dir)
+	}
 	struck()
 	p.kill()
 	c.say("kill -9 of %s (process %d)", p.name, p.cmd.Process.Pid)

@@ -28,8 +28,9 @@ func (c *Processes) watch(p *process) {
 	defer c.mu.Unlock()
 	c.workers.leave(p, p.lastLoad())
 	c.seat.leave(p)
-	if leader, _ := c.seat.now(); leader != nil && c.cfg.Batch && p.role == RoleWorker {
-		leader.say(control.WorkerGone{Index: p.index})
+	if p.role == RoleWorker {
+		c.folders.drop(p.dir)
+		c.tellForgone()
 	}
 	if expected || c.mu.closed {
 		return
@@ -111,7 +112,7 @@ func (c *Processes) message(p *process, m any) {
 			if c.mu.draining {
 				p.say(control.EndSources{})
 			}
-			c.tellDead(p)
+			c.tellForgone()
 		}
 		c.mu.Unlock()
 	case control.JobEnded:
