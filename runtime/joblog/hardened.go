@@ -148,6 +148,9 @@ func (h *Hardened) begin() error {
 		}
 		if err != nil {
 			_ = f.Close() // the first error counts
+			if h.folder.Remove(name) == nil {
+				h.fileNo-- // else every try would leave one more
+			}
 			return fmt.Errorf("job log %s: %w", name, err)
 		}
 		h.file = f

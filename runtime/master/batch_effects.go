@@ -34,7 +34,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 		m.log.clear()
 	case batch.CloseLog:
 		m.ending.closing = true
-		m.log.do(func() { m.log.close(x.Clear, m.logClosed) })
+		m.log.do(func() { m.log.close(x.Clear && !m.ending.unkept, m.logClosed) })
 	case batch.RecordResult:
 		m.log.keepResult(x.Result)
 	case batch.Log:

@@ -1,8 +1,6 @@
 package master
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"benchrun/runtime/control"
@@ -15,7 +13,7 @@ type batchEnd struct {
 	closing  bool                  // the log is being closed
 	terminal *batch.Terminal       // nil: not yet
 	workers  map[batch.Worker]bool // that have yet to say what they had left
-	err      error
+	unkept   bool                  // the result could not be made durable
 	over     bool
 }
 
@@ -48,17 +46,18 @@ func (m *Batch) leaveUnclean() {
 	m.finishEnd()
 }
 
-// resultKept: masters to come know how the job ended, or will not.
-func (m *Batch) resultKept(err error) {
-	if err != nil {
-		m.ending.err = errors.Join(m.ending.err, fmt.Errorf("keep the job's result: %w", err))
-	}
-}
+// resultKept: masters to come know how the job ended, or will not. Then they take
+// back what was committed and run the job again, which is right until somebody has
+// been told of the end, and nobody starts them after that. So it is no failure of
+// the job; the log stays, for it may know.
+func (m *Batch) resultKept(err error) { m.ending.unkept = err != nil }
 
 // logClosed: nothing is written any more.
 func (m *Batch) logClosed(err error) {
 	m.ending.closing = false
-	m.ending.err = errors.Join(m.ending.err, err)
+	if err != nil {
+		m.log.trouble(writesEvents, err)
+	}
 	m.finishEnd()
 }
 
@@ -71,9 +70,6 @@ func (m *Batch) finishEnd() {
 	end.over = true
 	m.endLimit.Stop()
 	err := jobError(end.terminal.Status, end.terminal.Err)
-	if end.terminal.Status == scheduling.StatusFinished {
-		err = end.err
-	}
 	m.work.Go(func() {
 		if derr := m.dropOutput(); err == nil {
 			err = derr

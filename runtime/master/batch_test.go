@@ -261,21 +261,57 @@ func TestBatchDiskFailsForAWhile(t *testing.T) {
 	})
 }
 
-// A disk that does not come back: the job ends with the error, after a limit.
+// A disk that does not come back, under the events or under the result: the job
+// ends all the same, after a limit, and the timeline says that nobody could go on
+// with it. The log stays if the result could not be kept.
+//
+// Fails if recorded has no limit; if an error of the result or of the log's end
+// is one of the job; if the log is cleared.
 func TestBatchDiskStaysAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := newBatchJob(t, nil)
-		full := errors.New("no space left")
-		j.result.fails = func() error { return full }
-		m, network := j.master()
-		m.Begin(0, 1, time.Minute)
-		w := j.act(network, nil, "")
-		begin := time.Now()
-		<-m.Done()
-		if d := time.Since(begin); d < insistLimit || d > insistLimit+10*time.Second || !errors.Is(m.Err(), full) {
-			t.Errorf("ended after %v: %v", d, m.Err())
-		}
-		m.Close()
-		w.leave()
-	})
+	full := errors.New("no space left")
+	for name, test := range map[string]struct {
+		result error
+		events bool
+		limit  time.Duration
+		want   []string
+		kept   bool
+	}{
+		"result": {full, false, insistLimit, []string{"event-log-failed result"}, false},
+		"events": {nil, true, 30 * time.Second, []string{"event-log-failed events", "event-log-failed end"}, true},
+		"both":   {full, true, 30*time.Second + insistLimit, []string{"event-log-failed events", "event-log-failed end", "event-log-failed result"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := newBatchJob(t, nil)
+				j.result.fails = func() error { return test.result }
+				m, network := j.master()
+				if test.events {
+					point, err := failpoint.Lookup("joblog/flush")
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer point.Arm(func(int, string) error { return full })()
+				}
+				m.Begin(0, 1, time.Minute)
+				w := j.act(network, nil, "")
+				begin := time.Now()
+				<-m.Done()
+				if d := time.Since(begin); d < test.limit || d > test.limit+15*time.Second || m.Err() != nil {
+					t.Errorf("ended after %v: %v", d, m.Err())
+				}
+				if got := j.events(timeline.EventLogFailed, timeline.EventLogResumed); !slices.Equal(got, test.want) {
+					t.Errorf("got  %q\nwant %q", got, test.want)
+				}
+				if (j.result.kept != nil) != test.kept {
+					t.Errorf("the result is kept: %v", j.result.kept)
+				}
+				names, err := j.folder.Names()
+				if err != nil || len(names) == 0 && !test.kept || len(names) > 20 {
+					t.Errorf("files of the log: %q, %v", names, err)
+				}
+				m.Close()
+				w.leave()
+			})
+		})
+	}
 }
