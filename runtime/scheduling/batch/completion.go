@@ -195,7 +195,7 @@ func (s *Scheduler) outputCommitted(e OutputCommitted) {
 	case e.Permanent:
 		s.uncommitted(e.Err, "it would fail in the same way")
 	case c.cancelled:
-		s.uncommitted(e.Err, "the job was cancelled")
+		s.uncommitted(e.Err, becauseCancelled)
 	case s.now-c.failing >= commitLimit:
 		s.uncommitted(e.Err, fmt.Sprintf("it has failed for %v", s.now-c.failing))
 	default:
@@ -210,9 +210,15 @@ func (s *Scheduler) outputCommitted(e OutputCommitted) {
 	}
 }
 
+const becauseCancelled = "the job was cancelled"
+
 // uncommitted ends a job whose output cannot be committed.
 func (s *Scheduler) uncommitted(err error, why string) {
 	c := &s.completion
+	if c.cancelled && len(c.done) == 0 {
+		s.end(scheduling.StatusCanceled, nil)
+		return
+	}
 	s.end(scheduling.StatusFailed, &CommitError{Visible: slices.Clone(c.done), Missing: slices.Clone(c.todo), Why: why, Err: err})
 }
 
@@ -223,10 +229,11 @@ func (s *Scheduler) cancelJob() {
 	switch {
 	case s.phase != phaseCommitting || !c.begun:
 		s.end(scheduling.StatusCanceled, nil)
-	case c.rounds == 0 && len(c.todo) > 0:
-		s.uncommitted(c.cause, "the job was cancelled")
 	default:
 		c.cancelled = true
+		if c.rounds == 0 && len(c.todo) > 0 { // it waits for the next try
+			s.uncommitted(c.cause, becauseCancelled)
+		}
 	}
 }
 

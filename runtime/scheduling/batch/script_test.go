@@ -36,6 +36,8 @@ import (
 //	mangle     the report of a partition
 //	recovery   on or off for the next master
 //	answer     the inventory of id= comes
+//	commits    from here on work; or fail, all but the first some=N, permanently; or
+//	           are stuck: they are carried out, and nobody hears of it
 //	pull, infer, sync, global, pressure, fire, cancel, suspend, show, verify
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -201,6 +203,11 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		h.w.hasLog = true
 	case "pressure":
 		es = h.w.step(LogPressure{On: a.has("on")})
+	case "commits":
+		h.w.commitErr, h.w.permanent, h.w.stuck, h.w.some = nil, a.has("permanent"), a.has("stuck"), a.number("some", 0)
+		if a.has("fail") {
+			h.w.commitErr = errors.New("no space left")
+		}
 	case "truncate":
 		h.w.log = h.w.log[:len(h.w.log)-a.number("events", 1)]
 	case "rewrite":
@@ -284,8 +291,11 @@ func (h *script) begin(a arguments) (string, error) {
 		Parallelism:  ParallelismConfig{DataPerTask: int64(a.number("data", 10)), Min: 1, Max: a.number("max", 4)},
 		KeepConsumed: a.has("keep-consumed"),
 		Restart:      scheduling.RestartConfig{Type: scheduling.FixedDelay, Attempts: scheduling.Unlimited}}
-	if a.get("restart") == "none" {
+	switch n := a.number("restart", -1); {
+	case a.get("restart") == "none":
 		cfg.Restart = scheduling.RestartConfig{Type: scheduling.NoRestart}
+	case n >= 0:
+		cfg.Restart.Attempts, cfg.Restart.Delay = n, time.Second
 	}
 	if p, err := time.ParseDuration(a.get("min-pause")); err == nil {
 		cfg.MinPause = p

@@ -36,10 +36,12 @@ type world struct {
 	enumerators map[string]*enumerator // by operator
 	splits      map[string]int         // how many a source has
 	committed   map[AttemptID]int
-	commitErr   error // of all commits
-	permanent   bool
-	read        map[AttemptID][]AttemptID // what an attempt has read
-	end         *Terminal
+	// Commits fail, all but some of a round; or nobody hears of them.
+	commitErr        error
+	permanent, stuck bool
+	some             int
+	read             map[AttemptID][]AttemptID // what an attempt has read
+	end              *Terminal
 	// What workers remember of attempts that have finished, too.
 	parallelismOf map[AttemptID]int
 	splitsOf      map[AttemptID][]string
@@ -251,13 +253,14 @@ func (w *world) carryOut(x Effect) {
 		}
 	case CommitOutput:
 		if w.commitErr != nil {
-			w.answer(OutputCommitted{Err: w.commitErr, Permanent: w.permanent})
-			return
+			x.Attempts = x.Attempts[:min(w.some, len(x.Attempts))]
 		}
 		for _, a := range x.Attempts {
 			w.committed[a]++
 		}
-		w.answer(OutputCommitted{Attempts: x.Attempts})
+		if !w.stuck {
+			w.answer(OutputCommitted{Attempts: x.Attempts, Err: w.commitErr, Permanent: w.permanent})
+		}
 	case WithdrawOutput:
 		maps.DeleteFunc(w.committed, func(a AttemptID, _ int) bool {
 			return a.Epoch < w.cfg.Epoch && !slices.Contains(x.Keep, a)
