@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,8 +39,8 @@ func (c *mutedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (m *mutable) Dial(addr string) (net.Conn, error) {
-	c, err := m.Loopback.Dial(addr)
+func (m *mutable) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := m.Loopback.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

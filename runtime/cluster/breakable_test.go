@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -27,8 +28,8 @@ func (b *breakable) Listen() (net.Listener, error) {
 	return l, err
 }
 
-func (b *breakable) Dial(addr string) (net.Conn, error) {
-	c, err := b.Loopback.Dial(addr)
+func (b *breakable) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := b.Loopback.Dial(ctx, addr)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil && addr != b.master {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"benchrun/runtime/control"
 	"benchrun/runtime/exchange"
+	"context"
 )
 
 // What tests outside of the package need to see and to do.
@@ -61,7 +62,7 @@ func (c *Processes) Secret() []byte { return c.secret }
 // AttachAs connects to the supervisor with the right secret and an arbitrary
 // name.
 func (c *Processes) AttachAs(name string) (*control.Conn, error) {
-	conn, err := control.Secure(exchange.Loopback{}, c.secret, buildID()).Dial(c.Supervisor())
+	conn, err := control.Secure(exchange.Loopback{}, c.secret, buildID()).Dial(context.Background(), c.Supervisor())
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,7 @@ type node struct {
 func attach(ctx context.Context, r nodeRequest) (*node, error) {
 	n := &node{nodeRequest: r, network: control.Secure(exchange.Loopback{}, r.Secret, buildID())}
 	n.ctx, n.leave = context.WithCancel(ctx)
-	c, err := n.network.Dial(r.Supervisor)
+	c, err := n.network.Dial(n.ctx, r.Supervisor)
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -47,7 +48,7 @@ func (p *pipes) Listen() (net.Listener, error) {
 	return l, nil
 }
 
-func (p *pipes) Dial(addr string) (net.Conn, error) {
+func (p *pipes) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	p.mu.Lock()
 	l := p.open[addr]
 	p.mu.Unlock()
@@ -60,6 +61,8 @@ func (p *pipes) Dial(addr string) (net.Conn, error) {
 		return near, nil
 	case <-l.closed:
 		return nil, fmt.Errorf("listener %q is closed", addr)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -105,12 +105,12 @@ func TestStrangers(t *testing.T) {
 	_, rest, _ := strings.Cut(string(b), `"addr":"`)
 	leader, _, _ := strings.Cut(rest, `"`)
 	for _, addr := range []string{c.Supervisor(), leader} {
-		_, err := control.Secure(exchange.Loopback{}, control.NewSecret(), "b").Dial(addr)
+		_, err := control.Secure(exchange.Loopback{}, control.NewSecret(), "b").Dial(t.Context(), addr)
 		var h *control.HandshakeError
 		if !errors.As(err, &h) || h.Refusal != control.BadSecret {
 			t.Errorf("%s: %v", addr, err)
 		}
-		_, err = control.Secure(exchange.Loopback{}, c.Secret(), "another build").Dial(addr)
+		_, err = control.Secure(exchange.Loopback{}, c.Secret(), "another build").Dial(t.Context(), addr)
 		if !errors.As(err, &h) || h.Refusal != control.BadBuild {
 			t.Errorf("%s: %v", addr, err)
 		}

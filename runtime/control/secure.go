@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -190,17 +191,42 @@ func refusedBy(err error) error {
 	return fmt.Errorf("handshake: %w", err)
 }
 
-// Dial implements exchange.Network.
-func (s *secured) Dial(addr string) (net.Conn, error) {
-	c, err := s.Network.Dial(addr)
+var errNoHandshake = fmt.Errorf("the other side did not prove itself within %v", HandshakeTimeout)
+
+// Dial implements exchange.Network. Who is stopped neither accepts nor answers:
+// the time-out is for both, and the end of the context ends both.
+func (s *secured) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, HandshakeTimeout, errNoHandshake)
+	defer cancel()
+	c, err := s.Network.Dial(ctx, addr)
+	if err == nil {
+		if err = during(ctx, c, s.dial); err != nil {
+			c.Close()
+			err = fmt.Errorf("%s: %w", addr, err)
+		}
+	}
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%s: %w", addr, context.Cause(ctx))
+		}
 		return nil, err
 	}
-	if err := bounded(c, s.dial); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("%s: %w", addr, err)
-	}
 	return c, nil
+}
+
+// during runs a half of a handshake, which breaks off when the context is over.
+func during(ctx context.Context, c net.Conn, half func(net.Conn) error) error {
+	broken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		c.SetDeadline(time.Now())
+		close(broken)
+	})
+	err := half(c)
+	if !stop() {
+		<-broken // the deadline would strike who gets the connection
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func bounded(c net.Conn, half func(net.Conn) error) error {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -28,7 +29,7 @@ func meet(t *testing.T, accepting, dialling exchange.Network) (accepted bool, er
 		io.WriteString(c, "in")
 		got <- c
 	}()
-	c, err := dialling.Dial(l.Addr().String())
+	c, err := dialling.Dial(t.Context(), l.Addr().String())
 	if err == nil {
 		defer c.Close()
 		b := make([]byte, 2)
@@ -121,7 +122,7 @@ func TestStrangerIsNotAccepted(t *testing.T) {
 		}
 		c.Close()
 	}
-	c, err := n.Dial(l.Addr().String())
+	c, err := n.Dial(t.Context(), l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestImpostorGetsNoProof(t *testing.T) {
 		rest, _ := io.Copy(io.Discard, c)
 		got <- rest
 	}()
-	_, err = n.Dial(l.Addr().String())
+	_, err = n.Dial(t.Context(), l.Addr().String())
 	var h *HandshakeError
 	if !errors.As(err, &h) || h.Refusal != BadSecret {
 		t.Errorf("error %v", err)
@@ -184,7 +185,7 @@ func TestHandshakeOfAnotherVersion(t *testing.T) {
 		io.Copy(io.Discard, c)
 		c.Close()
 	}()
-	_, err = Secure(exchange.Loopback{}, NewSecret(), "b").Dial(l.Addr().String())
+	_, err = Secure(exchange.Loopback{}, NewSecret(), "b").Dial(t.Context(), l.Addr().String())
 	var h *HandshakeError
 	if !errors.As(err, &h) || h.Refusal != BadProtocol {
 		t.Errorf("error %v, want a refusal because of the protocol", err)
@@ -203,7 +204,7 @@ func TestSilentConnectionBlocksNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	go n.Dial(l.Addr().String())
+	go n.Dial(t.Context(), l.Addr().String())
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +214,40 @@ func TestSilentConnectionBlocksNobody(t *testing.T) {
 	l.Close()
 	if d := time.Since(begin); d > HandshakeTimeout/2 {
 		t.Errorf("Close took %v", d)
+	}
+}
+
+// The other side accepts and says nothing, as a stopped process does: the dial ends
+// with its context, for its cause, and the connection is closed. Fails if the
+// handshake does not look at the context.
+func TestDialOfASilentProcessCanBeCancelled(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	why := errors.New("the attempt was cancelled")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	heard := make(chan error, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			heard <- err
+			return
+		}
+		defer c.Close()
+		io.CopyN(io.Discard, c, int64(helloSize)) // the handshake is under way
+		cancel(why)
+		_, err = io.Copy(io.Discard, c)
+		heard <- err
+	}()
+	begin := time.Now()
+	_, err = Secure(exchange.Loopback{}, NewSecret(), "b").Dial(ctx, l.Addr().String())
+	if d := time.Since(begin); !errors.Is(err, why) || d >= HandshakeTimeout {
+		t.Errorf("after %v: %v", d, err)
+	}
+	if err := <-heard; err != nil {
+		t.Errorf("the connection: %v", err)
 	}
 }
 

@@ -367,7 +367,7 @@ func loopback(t *testing.T, x loopbackConfig) {
 		t.Fatal(err)
 	}
 	server := NewServer(listener, &sent, nop)
-	conn, err := Loopback{}.Dial(server.Addr())
+	conn, err := Loopback{}.Dial(t.Context(), server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}

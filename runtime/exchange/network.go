@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"net"
 	"sync/atomic"
 )
@@ -9,7 +10,9 @@ import (
 // something else under the wire protocol than sockets.
 type Network interface {
 	Listen() (net.Listener, error)
-	Dial(addr string) (net.Conn, error)
+	// Dial returns as soon as the context is over: with its cause, or with a
+	// connection that came just then.
+	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // Loopback is TCP on 127.0.0.1.
@@ -19,7 +22,10 @@ type Loopback struct{}
 func (Loopback) Listen() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
 // Dial connects to an address that Listen gave.
-func (Loopback) Dial(addr string) (net.Conn, error) { return net.Dial("tcp", addr) }
+func (Loopback) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr)
+}
 
 // Counter counts the bytes that pass one worker's sockets.
 type Counter struct {

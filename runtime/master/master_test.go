@@ -1,6 +1,7 @@
 package master
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
@@ -31,10 +32,14 @@ func newPipe() *pipe                          { return &pipe{make(chan net.Conn)
 func (p *pipe) Listen() (net.Listener, error) { return p, nil }
 func (p *pipe) Addr() net.Addr                { return &net.UnixAddr{Name: "pipe"} }
 func (p *pipe) Close() error                  { close(p.closed); return nil }
-func (p *pipe) Dial(addr string) (net.Conn, error) {
+func (p *pipe) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	near, far := net.Pipe()
-	p.conns <- far
-	return near, nil
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (p *pipe) Accept() (net.Conn, error) {
@@ -81,7 +86,7 @@ type fakeWorker struct {
 
 func joinAs(t *testing.T, p *pipe, h control.Hello) *fakeWorker {
 	t.Helper()
-	c, err := p.Dial("")
+	c, err := p.Dial(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func TestRegistryWithoutHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := watch(t)
 		begin := time.Now()
-		c, err := x.network.Dial("")
+		c, err := x.network.Dial(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"context"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -125,7 +126,7 @@ func benchmarkShuffle(b *testing.B, codec Codec, fill func([]byte, uint64), size
 func countRecords(b *testing.B, s *Store, in Input) (n int) {
 	g := newGate(b, buffer.NewGlobal(32<<10, 16), 1, 1)
 	defer g.Close()
-	if err := s.Connect(g.Gate, []Input{in}, 1); err != nil {
+	if err := s.Connect(context.Background(), g.Gate, []Input{in}, 1); err != nil {
 		b.Fatal(err)
 	}
 	var des record.Deserializer

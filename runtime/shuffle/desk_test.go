@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -274,7 +275,7 @@ func read(t fataler, s *Store, id PartitionID, r Range) (*channel, error) {
 	t.Helper()
 	g := newGate(t, buffer.NewGlobal(s.c.SegmentSize, 16), 1, 0)
 	defer g.Close()
-	if err := s.Connect(g.Gate, []Input{{Partition: id, Range: r}}, 1); err != nil {
+	if err := s.Connect(context.Background(), g.Gate, []Input{{Partition: id, Range: r}}, 1); err != nil {
 		return nil, err
 	}
 	c, err := g.drain()

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -168,7 +169,7 @@ func TestStalledConsumers(t *testing.T) {
 		var gates []*inputGate
 		for range stalled {
 			g := newGate(t, buffer.NewGlobal(h.c.SegmentSize, 32), 1, 1)
-			if err := h.Connect(g.Gate, []Input{in(id, Range{0, 1})}, 1); err != nil {
+			if err := h.Connect(context.Background(), g.Gate, []Input{in(id, Range{0, 1})}, 1); err != nil {
 				t.Fatal(err)
 			}
 			gates = append(gates, g)
@@ -205,7 +206,7 @@ func TestReleaseWhileRead(t *testing.T) {
 		o.make(t, h.Store, id, 2<<10, LZ4)
 		g := newGate(t, buffer.NewGlobal(h.c.SegmentSize, 32), 1, 1)
 		defer g.Close()
-		if err := h.Connect(g.Gate, []Input{in(id, Range{0, 1})}, 1); err != nil {
+		if err := h.Connect(context.Background(), g.Gate, []Input{in(id, Range{0, 1})}, 1); err != nil {
 			t.Fatal(err)
 		}
 		for n := 0; n < 2; { // it is in the middle of it

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -38,7 +39,7 @@ func serve(t fataler, s *Store) *holder {
 
 func (h *holder) connect(t fataler) {
 	t.Helper()
-	conn, err := exchange.Loopback{}.Dial(h.server.Addr())
+	conn, err := exchange.Loopback{}.Dial(context.Background(), h.server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func (h *holder) connect(t fataler) {
 }
 
 func (h *holder) input(id PartitionID, r Range) Input {
-	return Input{Partition: id, Range: r, Holder: func() (*exchange.Client, error) { return h.client, nil }}
+	return Input{Partition: id, Range: r, Holder: func(context.Context) (*exchange.Client, error) { return h.client, nil }}
 }
 
 func (h *holder) shut(t fataler) {
@@ -68,7 +69,7 @@ func gate(t fataler, s *Store, inputs []Input, window int) ([]*channel, error) {
 		}
 	}
 	x := newGate(t, g, len(inputs), min(remote, window))
-	err := s.Connect(x.Gate, inputs, window)
+	err := s.Connect(context.Background(), x.Gate, inputs, window)
 	var list []*channel
 	if err == nil {
 		list, err = x.drain()

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -180,12 +181,14 @@ func (s *Store) Source(key string) (exchange.Source, error) {
 type Input struct {
 	Partition PartitionID
 	Range     Range
-	// Holder connects to the worker that holds the partition; nil is this one.
-	Holder func() (*exchange.Client, error)
+	// Holder connects to the worker that holds the partition, until the context is
+	// over; nil is this one.
+	Holder func(context.Context) (*exchange.Client, error)
 }
 
-// Connect makes channel i of a gate read input i, window of them at a time.
-func (s *Store) Connect(g *exchange.Gate, inputs []Input, window int) error {
+// Connect makes channel i of a gate read input i, window of them at a time. The
+// context is that of the consumer.
+func (s *Store) Connect(ctx context.Context, g *exchange.Gate, inputs []Input, window int) error {
 	if len(inputs) != g.Channels() {
 		return fmt.Errorf("shuffle: %d inputs for a gate of %d channels: %w", len(inputs), g.Channels(), fs.ErrInvalid)
 	}
@@ -198,7 +201,7 @@ func (s *Store) Connect(g *exchange.Gate, inputs []Input, window int) error {
 			}
 			return g.AddSource(ch, r)
 		}
-		c, err := in.Holder()
+		c, err := in.Holder(ctx)
 		if err != nil {
 			return err
 		}

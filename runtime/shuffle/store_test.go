@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -286,7 +287,7 @@ func TestWindow(t *testing.T) {
 	}
 	g := newGate(t, buffer.NewGlobal(256, 16), len(in), 0)
 	defer g.Close()
-	if err := s.Connect(g.Gate, in, 3); err != nil {
+	if err := s.Connect(context.Background(), g.Gate, in, 3); err != nil {
 		t.Fatal(err)
 	}
 	list, err := g.drain()
@@ -299,7 +300,7 @@ func TestWindow(t *testing.T) {
 	if st := s.memory.Stats(); st.Peak > 3*s.c.ReadAhead+1 {
 		t.Errorf("readers held %d segments, three at a time may have %d each", st.Peak, s.c.ReadAhead)
 	}
-	if err := s.Connect(g.Gate, in[:2], 1); !errors.Is(err, fs.ErrInvalid) {
+	if err := s.Connect(context.Background(), g.Gate, in[:2], 1); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("2 inputs for 20 channels: %v", err)
 	}
 	shut(t, s)
@@ -320,7 +321,7 @@ func TestReadersWaitForMemory(t *testing.T) {
 	}
 	g := newGate(t, buffer.NewGlobal(256, 16), len(in), 0)
 	defer g.Close()
-	if err := s.Connect(g.Gate, in, len(in)); err != nil {
+	if err := s.Connect(context.Background(), g.Gate, in, len(in)); err != nil {
 		t.Fatal(err)
 	}
 	list, err := g.drain()
@@ -401,7 +402,7 @@ func TestReadersGoAway(t *testing.T) {
 	o.make(t, s, partitionOf("job", 0), 4<<10, None)
 	for i := range 20 {
 		g := newGate(t, buffer.NewGlobal(256, 16), 1, 0)
-		if err := s.Connect(g.Gate, []Input{{Partition: partitionOf("job", 0), Range: Range{0, 1}}}, 1); err != nil {
+		if err := s.Connect(context.Background(), g.Gate, []Input{{Partition: partitionOf("job", 0), Range: Range{0, 1}}}, 1); err != nil {
 			t.Fatal(err)
 		}
 		for range i {
@@ -412,7 +413,7 @@ func TestReadersGoAway(t *testing.T) {
 		g.Close()
 	}
 	g := newGate(t, buffer.NewGlobal(256, 16), 1, 0)
-	if err := s.Connect(g.Gate, []Input{{Partition: partitionOf("job", 0), Range: Range{0, 1}}}, 1); err != nil {
+	if err := s.Connect(context.Background(), g.Gate, []Input{{Partition: partitionOf("job", 0), Range: Range{0, 1}}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

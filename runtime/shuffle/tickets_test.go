@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -295,7 +296,7 @@ func TestFLINK31314_ManyJobsLeaveNothing(t *testing.T) {
 			in = append(in, Input{Partition: id, Range: Range{0, 1}}, h.input(id, Range{0, 0}))
 		}
 		g := newGate(t, buffer.NewGlobal(c.SegmentSize, 64), len(in), len(in)/2)
-		if err := h.Connect(g.Gate, in, len(in)); err != nil {
+		if err := h.Connect(context.Background(), g.Gate, in, len(in)); err != nil {
 			t.Fatal(err)
 		}
 		if k%2 == 0 {

@@ -112,7 +112,7 @@ func (t *Task) makeBlockingInputs() error {
 func (t *Task) connectBlocking(in *input) error {
 	in.connected = true
 	b := t.dep.Batch
-	if err := b.Store.Connect(in.gate, b.Inputs[in.index], connectWindow); err != nil {
+	if err := b.Store.Connect(t.ctx, in.gate, b.Inputs[in.index], connectWindow); err != nil {
 		return fmt.Errorf("edge %s: %w", in.edge.ID, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -64,7 +65,7 @@ type Env struct {
 	Global      *buffer.Global
 	Recovery    *buffer.Local // network memory for recovered data
 	Server      *exchange.Server
-	Client      func(worker int) (*exchange.Client, error)
+	Client      func(ctx context.Context, worker int) (*exchange.Client, error)
 	Worker      int // own index
 	Writer      *inflight.Writer
 	Checkpoints storage.Store

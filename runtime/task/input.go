@@ -113,7 +113,7 @@ func (t *Task) connect(in *input) error {
 			}
 			continue
 		}
-		c, err := t.env.Client(worker)
+		c, err := t.env.Client(t.ctx, worker)
 		if err != nil {
 			return fmt.Errorf("edge %s: %w", in.edge.ID, err)
 		}

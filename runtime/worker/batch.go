@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -184,10 +185,11 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 		}
 	}()
 	hello := control.Hello{Index: w.cfg.Index, Slots: w.cfg.Slots, DataAddr: w.server.Addr()}
-	if err := s.call(addr, hello, w.cfg.Heartbeat); err != nil {
+	newer := func() bool { return w.cfg.Newer(epoch) }
+	if err := s.call(addr, hello, w.cfg.Heartbeat, newer); err != nil {
 		return false, err
 	}
-	if err := s.await(addr, func() bool { return w.cfg.Newer(epoch) }); err != nil {
+	if err := s.await(addr, newer); err != nil {
 		return false, err
 	}
 	check := time.NewTicker(leaderCheck)
@@ -202,7 +204,7 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 		case <-w.ctx.Done():
 			return true, nil
 		case <-check.C:
-			if w.cfg.Newer(epoch) {
+			if newer() {
 				return true, errOtherLeads
 			}
 		}
@@ -287,14 +289,14 @@ func (w *Batch) running() (tasks []*task.Task) {
 }
 
 // client returns the data connection to another worker.
-func (w *Batch) client(name batch.Worker) (*exchange.Client, error) {
+func (w *Batch) client(ctx context.Context, name batch.Worker) (*exchange.Client, error) {
 	w.mu.Lock()
 	addr, ok := w.mu.addrs[name]
 	w.mu.Unlock()
 	err := fmt.Errorf("no address of %s", name)
 	if ok {
 		var c *exchange.Client
-		if c, err = w.peers.client(string(name), addr); err == nil {
+		if c, err = w.peers.client(ctx, string(name), addr); err == nil {
 			return c, nil
 		}
 	}

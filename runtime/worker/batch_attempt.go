@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -79,7 +80,7 @@ func (a *attempt) deployment(v int, self batch.Worker) *task.Deployment {
 				Range:     shuffle.Range{First: in.Range.FirstSubpartition, Last: in.Range.LastSubpartition},
 			}
 			if p.Worker != self {
-				channels[i].Holder = func() (*exchange.Client, error) { return w.client(p.Worker) }
+				channels[i].Holder = func(ctx context.Context) (*exchange.Client, error) { return w.client(ctx, p.Worker) }
 			}
 		}
 		b.Inputs = append(b.Inputs, channels)

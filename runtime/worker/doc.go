@@ -11,6 +11,10 @@
 // leadership than the newest seen are dropped (fence). Follow joins one master after
 // the other. What a kind does by itself is the interface kind.
 //
+// No wait for another process outlives its reason: a dial to a peer goes on for all
+// who want it, within the handshake's time-out, and who is cancelled leaves it; a
+// dial to a master ends when another one leads.
+//
 // A Worker also owns the writer of in-flight data. No command waits for a task,
 // except that a deploy creates the result partitions of all its tasks before the
 // first one starts.

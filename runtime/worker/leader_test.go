@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -73,13 +74,17 @@ type slowNetwork struct {
 	let   chan struct{}
 }
 
-func (s *slowNetwork) Dial(addr string) (net.Conn, error) {
+func (s *slowNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if addr == "slow" {
 		s.dials <- addr
-		<-s.let
-		return nil, errors.New("gone")
+		select {
+		case <-s.let:
+			return nil, errors.New("gone")
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	return s.Network.Dial(addr)
+	return s.Network.Dial(ctx, addr)
 }
 
 // A peer that cannot be reached holds up who wants it and nobody else; two who
@@ -98,7 +103,7 @@ func TestSlowPeerHoldsUpNobodyElse(t *testing.T) {
 		errs := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := w.client(1)
+				_, err := w.client(t.Context(), 1)
 				errs <- err
 			}()
 		}
@@ -115,7 +120,7 @@ func TestSlowPeerHoldsUpNobodyElse(t *testing.T) {
 				t.Error("connected")
 			}
 		}
-		if _, err := w.client(1); err == nil || len(slow.dials) != 2 {
+		if _, err := w.client(t.Context(), 1); err == nil || len(slow.dials) != 2 {
 			t.Errorf("%d dials, %v: one that failed is not tried again", len(slow.dials), err)
 		}
 		w.Stop()

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -14,11 +15,13 @@ type peers struct {
 	network exchange.Network
 	counter *exchange.Counter
 	pause   func()
-	failed  sync.WaitGroup // connections that are being closed
+	work    sync.WaitGroup // connections that are being made or closed
 
 	mu struct {
 		sync.Mutex
-		conns  map[string]*peer // by address
+		conns  map[string]*peer        // by address
+		hangUp context.CancelCauseFunc // ends what is being dialled
+		ctx    context.Context
 		closed bool
 	}
 }
@@ -32,37 +35,41 @@ type peer struct {
 
 var errClosed = errors.New("worker is shutting down")
 
-// client returns the connection to the worker at an address. Who dials does so
-// outside of the lock: a peer that is frozen lets it wait, and nobody else.
-func (p *peers) client(name, addr string) (*exchange.Client, error) {
+// client returns the connection to the worker at an address. One dial is for
+// all who want it, so it goes on when one of them wants it no more: a peer that is
+// frozen lets nobody wait beyond the end of its context.
+func (p *peers) client(ctx context.Context, name, addr string) (*exchange.Client, error) {
 	p.mu.Lock()
 	if p.mu.closed {
 		p.mu.Unlock()
 		return nil, errClosed
 	}
 	x := p.mu.conns[addr]
-	fresh := x == nil || !x.usable()
-	if fresh {
+	if x == nil || !x.usable() {
 		if broken := x; broken != nil && broken.client != nil {
-			p.failed.Go(func() { broken.client.Close(false) })
+			p.work.Go(func() { broken.client.Close(false) })
 		}
 		x = &peer{dialled: make(chan struct{})}
 		if p.mu.conns == nil {
 			p.mu.conns = map[string]*peer{}
+			p.mu.ctx, p.mu.hangUp = context.WithCancelCause(context.Background())
 		}
 		p.mu.conns[addr] = x
+		dialling := p.mu.ctx
+		p.work.Go(func() { p.dial(dialling, x, name, addr) })
 	}
 	p.mu.Unlock()
-	if fresh {
-		p.dial(x, name, addr)
+	select {
+	case <-x.dialled:
+		return x.client, x.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("worker %s: %w", name, context.Cause(ctx))
 	}
-	<-x.dialled
-	return x.client, x.err
 }
 
-func (p *peers) dial(x *peer, name, addr string) {
+func (p *peers) dial(ctx context.Context, x *peer, name, addr string) {
 	defer close(x.dialled)
-	conn, err := p.network.Dial(addr)
+	conn, err := p.network.Dial(ctx, addr)
 	if err != nil {
 		x.err = fmt.Errorf("worker %s: %w", name, err)
 		return
@@ -85,11 +92,15 @@ func (p *peers) close(reset bool) {
 	p.mu.Lock()
 	conns := p.mu.conns
 	p.mu.conns, p.mu.closed = nil, true
+	hangUp := p.mu.hangUp
 	p.mu.Unlock()
+	if hangUp != nil {
+		hangUp(errClosed)
+	}
 	for _, x := range conns {
 		if <-x.dialled; x.client != nil {
 			x.client.Close(reset)
 		}
 	}
-	p.failed.Wait()
+	p.work.Wait()
 }

@@ -18,7 +18,9 @@ func TestProducersOfAttempts(t *testing.T) {
 	from := func(partition, attempt int) batch.Producer {
 		return batch.Producer{Attempt: joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "v", Subtask: partition}, Epoch: 1, Attempt: attempt}, Worker: "worker-0"}
 	}
-	learn := func(first int, list ...batch.Producer) { j.learn(control.Producers{DataSet: "d", First: first, List: list}) }
+	learn := func(first int, list ...batch.Producer) {
+		j.learn(control.Producers{DataSet: "d", First: first, List: list})
+	}
 	read := func(first, last int) ([]batch.Producer, string) {
 		in := batch.Input{DataSet: "d", Range: joblog.InputRange{FirstPartition: first, LastPartition: last}}
 		if err := j.resolve(&in); err != nil {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -56,9 +57,30 @@ func (h *host) service(epoch int64) *service {
 	return &service{h: h, epoch: epoch, taken: make(chan struct{}), lost: make(chan struct{})}
 }
 
-// call connects with a master. Whoever calls closes the connection.
-func (s *service) call(addr string, hello control.Hello, heartbeat time.Duration) error {
-	raw, err := s.h.network.Dial(addr)
+// call connects with a master. Whoever calls closes the connection. newer, if
+// there is one, tells whether another master leads: one that is stopped does not
+// answer, and is not waited for then.
+func (s *service) call(addr string, hello control.Hello, heartbeat time.Duration, newer func() bool) error {
+	ctx, cancel := context.WithCancelCause(s.h.ctx)
+	defer cancel(nil)
+	if newer != nil {
+		s.h.loops.Go(func() {
+			check := time.NewTicker(leaderCheck)
+			defer check.Stop()
+			for {
+				select {
+				case <-check.C:
+					if newer() {
+						cancel(errOtherLeads)
+						return
+					}
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	raw, err := s.h.network.Dial(ctx, addr)
 	if err != nil {
 		return fmt.Errorf("worker %s: master: %w", s.h.name, err)
 	}

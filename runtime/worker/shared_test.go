@@ -29,9 +29,9 @@ type countedNetwork struct {
 	dials int
 }
 
-func (c *countedNetwork) Dial(addr string) (net.Conn, error) {
+func (c *countedNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	c.dials++
-	return c.Network.Dial(addr)
+	return c.Network.Dial(ctx, addr)
 }
 
 // Each step says what happens, and how often a connection has been dialled then.
@@ -66,7 +66,7 @@ func TestPeersAreDialledAnew(t *testing.T) {
 		} {
 			x.do()
 			synctest.Wait()
-			c, err := p.client("3", l.Addr().String())
+			c, err := p.client(t.Context(), "3", l.Addr().String())
 			if (err != nil) != x.fails || n.dials != x.dials || !x.fails && (c != last) != x.fresh {
 				t.Errorf("step %d, %s: error %v, %d dials, another connection: %v", i, x.what, err, n.dials, c != last)
 			}
@@ -76,43 +76,129 @@ func TestPeersAreDialledAnew(t *testing.T) {
 		}
 		p.close(false)
 		p.close(true)
-		if _, err := p.client("3", l.Addr().String()); !errors.Is(err, errClosed) || n.dials != 5 {
+		if _, err := p.client(t.Context(), "3", l.Addr().String()); !errors.Is(err, errClosed) || n.dials != 5 {
 			t.Errorf("closed, %d dials: %v", n.dials, err)
 		}
 		server.Close(false)
 	}) // of all these connections no goroutine is left, or the bubble does not end
 }
 
-// A connection that is being made while the worker ends is closed, too. Fails if
-// close does not wait for who dials: the connection is never closed.
+// deaf is a network whose dials do not hear of the end of their context.
+type deaf struct{ exchange.Network }
+
+func (d deaf) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return d.Network.Dial(context.WithoutCancel(ctx), addr)
+}
+
+// What is being dialled while the worker ends is broken off; a connection that
+// comes nevertheless is closed. Fails if close does not end the dials' context,
+// or does not wait for who dials.
 func TestPeersCloseWhatIsBeingDialled(t *testing.T) {
+	for _, comes := range []bool{false, true} {
+		t.Run(fmt.Sprint("comes=", comes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &pipes{}
+				l, _ := n.Listen()
+				var counter exchange.Counter
+				p := peers{network: n, counter: &counter, pause: func() {}}
+				if comes {
+					p.network = deaf{n}
+				}
+				type result struct {
+					c   *exchange.Client
+					err error
+				}
+				got := make(chan result)
+				go func() {
+					c, err := p.client(context.Background(), "1", l.Addr().String())
+					got <- result{c, err}
+				}()
+				synctest.Wait() // nobody accepts
+				closed := make(chan struct{})
+				go func() {
+					p.close(false)
+					close(closed)
+				}()
+				synctest.Wait()
+				if comes {
+					far, err := l.Accept()
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer far.Close()
+				}
+				x := <-got
+				<-closed
+				if comes && (x.err != nil || x.c.Err() == nil) {
+					t.Errorf("the connection is open, or has failed: %v", x.err)
+				}
+				if !comes && !errors.Is(x.err, errClosed) {
+					t.Errorf("broken off: %v", x.err)
+				}
+			})
+		})
+	}
+}
+
+// Who wants no more of a worker that does not answer is let go at once; the dial
+// goes on for the others. Fails if client waits for the dial alone, or if the end
+// of one who waits ends the dial (dial with ctx).
+func TestWaitForAPeerCanBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &pipes{}
+		n := &countedNetwork{Network: &pipes{}}
 		l, _ := n.Listen()
 		var counter exchange.Counter
 		p := peers{network: n, counter: &counter, pause: func() {}}
-		got := make(chan *exchange.Client)
+		gone := errors.New("the attempt was cancelled")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		begin := time.Now()
+		errs, got := make(chan error, 1), make(chan *exchange.Client, 1)
 		go func() {
-			c, _ := p.client("1", l.Addr().String())
-			got <- c
-		}()
-		synctest.Wait() // nobody accepts
-		closed := make(chan struct{})
-		go func() {
-			p.close(false)
-			close(closed)
+			_, err := p.client(ctx, "1", l.Addr().String())
+			errs <- err
 		}()
 		synctest.Wait()
+		go func() {
+			c, err := p.client(t.Context(), "1", l.Addr().String())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- c
+		}()
+		synctest.Wait()
+		cancel(gone)
+		if err := <-errs; !errors.Is(err, gone) || time.Since(begin) > 0 {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
 		far, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := <-got
-		<-closed
-		if c.Err() == nil {
-			t.Error("the connection is open")
+		if c := <-got; c == nil || n.dials != 1 {
+			t.Errorf("connection %v after %d dials", c, n.dials)
 		}
 		far.Close()
+		p.close(false)
+	})
+}
+
+// A master that is stopped while a worker calls it is left as soon as another one
+// leads. Fails if call does not look who leads while it dials.
+func TestCallEndsWhenAnotherLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &pipes{}
+		l, _ := n.Listen() // nobody accepts
+		r := &recorder{}
+		if err := r.open(r, "w", 1<<20, 1<<10, n, timeline.New()); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		newer := func() bool { return time.Since(begin) >= time.Second }
+		err := r.service(1).call(l.Addr().String(), control.Hello{}, time.Second, newer)
+		if d := time.Since(begin); !errors.Is(err, errOtherLeads) || d > time.Second+leaderCheck {
+			t.Errorf("after %v: %v", d, err)
+		}
+		r.Stop()
 	})
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/gob"
 	"fmt"
 	"maps"
@@ -114,7 +115,7 @@ func (w *Worker) begin() (err error) {
 		return fmt.Errorf("worker %s: %w", w.cfg.Name, err)
 	}
 	hello := control.Hello{Index: w.cfg.Index, Slots: w.cfg.Slots, DataAddr: w.server.Addr()}
-	if err := w.master.call(w.cfg.Master, hello, w.cfg.Heartbeat); err != nil {
+	if err := w.master.call(w.cfg.Master, hello, w.cfg.Heartbeat, nil); err != nil {
 		return err
 	}
 	return w.master.await(w.cfg.Master, nil)
@@ -204,7 +205,7 @@ func (w *Worker) Load(queued bool) (l Load) {
 }
 
 // client returns the data connection to another worker.
-func (w *Worker) client(index int) (*exchange.Client, error) {
+func (w *Worker) client(ctx context.Context, index int) (*exchange.Client, error) {
 	w.mu.Lock()
 	addr, ok := w.mu.addrs[index]
 	closed := w.mu.closed
@@ -215,5 +216,5 @@ func (w *Worker) client(index int) (*exchange.Client, error) {
 	case !ok:
 		return nil, fmt.Errorf("no address of worker %d", index)
 	}
-	return w.peers.client(fmt.Sprint(index), addr)
+	return w.peers.client(ctx, fmt.Sprint(index), addr)
 }

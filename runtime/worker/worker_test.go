@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -48,7 +49,7 @@ func (p *pipes) Listen() (net.Listener, error) {
 	return l, nil
 }
 
-func (p *pipes) Dial(addr string) (net.Conn, error) {
+func (p *pipes) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	p.mu.Lock()
 	l := p.listeners[addr]
 	p.mu.Unlock()
@@ -61,6 +62,8 @@ func (p *pipes) Dial(addr string) (net.Conn, error) {
 		return near, nil
 	case <-l.closed:
 		return nil, errors.New("nobody listens any more")
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -278,7 +281,7 @@ func TestKilledWorkerSaysNothing(t *testing.T) {
 			t.Error("the master does not notice")
 		}
 		m.mu.Unlock()
-		if _, err := w.client(0); !errors.Is(err, errClosed) {
+		if _, err := w.client(t.Context(), 0); !errors.Is(err, errClosed) {
 			t.Errorf("the dead worker connects to others: %v", err)
 		}
 		m.Close(false)
@@ -325,15 +328,15 @@ func TestDataConnections(t *testing.T) {
 		l, _ := cfg.Transport.Listen()
 		var counter exchange.Counter
 		peer := exchange.NewServer(l, &counter, func() {})
-		if _, err := w.client(9); err == nil || !strings.Contains(err.Error(), "no address of worker 9") {
+		if _, err := w.client(t.Context(), 9); err == nil || !strings.Contains(err.Error(), "no address of worker 9") {
 			t.Errorf("unknown worker: %v", err)
 		}
 		w.mu.addrs[9] = peer.Addr()
-		a, err := w.client(9)
+		a, err := w.client(t.Context(), 9)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := w.client(9); a != b || err != nil {
+		if b, err := w.client(t.Context(), 9); a != b || err != nil {
 			t.Errorf("a second connection was made: %v", err)
 		}
 		peer.Close(true)
@@ -341,13 +344,13 @@ func TestDataConnections(t *testing.T) {
 		if a.Err() == nil {
 			t.Error("nobody noticed that the connection broke")
 		}
-		if _, err := w.client(9); err == nil {
+		if _, err := w.client(t.Context(), 9); err == nil {
 			t.Error("connected to a server that is gone")
 		}
 		l, _ = cfg.Transport.Listen()
 		peer = exchange.NewServer(l, &counter, func() {})
 		w.mu.addrs[9] = peer.Addr()
-		if b, err := w.client(9); err != nil || a == b {
+		if b, err := w.client(t.Context(), 9); err != nil || a == b {
 			t.Errorf("no new connection: %v", err)
 		}
 		w.Stop()
