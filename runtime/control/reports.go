@@ -111,6 +111,9 @@ func CommitReports(dir string, a joblog.AttemptID) ([]Report, error) {
 	if err == nil {
 		reports, err = readReports(final)
 	}
+	if errors.Is(err, fs.ErrNotExist) { // they were taken back meanwhile
+		return nil, &MissingReportsError{a, dir}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reports of %s: %w", a, err)
 	}

@@ -258,7 +258,12 @@ func (j *journal) insist(what string, disk func() error, then func(error)) {
 // keepResult makes durable how the job has ended.
 func (j *journal) keepResult(r joblog.JobFinished) {
 	j.do(func() {
-		j.insist(writesResult, func() error { return j.m.cfg.Result.Write(r) }, j.m.resultKept)
+		j.insist(writesResult, func() error {
+			if err := j.m.mayAct(); err != nil {
+				return err
+			}
+			return j.m.cfg.Result.Write(r)
+		}, j.m.resultKept)
 	})
 }
 

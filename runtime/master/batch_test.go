@@ -30,6 +30,8 @@ type batchJob struct {
 	log    *timeline.Log
 	epoch  int64
 	result keptResult
+	leads  func(epoch int64) error // nil: all do
+	writes func(joblog.AttemptID) (reports []control.Report, done bool)
 }
 
 // keptResult is where the end of the job is kept; it fails as long as it is told to.
@@ -52,8 +54,14 @@ func (r *keptResult) Write(x joblog.JobFinished) error {
 
 func newBatchJob(t *testing.T, more map[string]any) *batchJob {
 	t.Helper()
+	return newBatchJobTo(t, "discard", more)
+}
+
+// newBatchJobTo is one with another sink.
+func newBatchJobTo(t *testing.T, sink string, more map[string]any) *batchJob {
+	t.Helper()
 	g, err := graph.Build(graph.Job{
-		Nodes: []graph.Node{{ID: "a", Operator: "sequence", Params: []byte(`{"records":4,"splits":4}`), Parallelism: 4, Source: true}, {ID: "b", Operator: "discard", Parallelism: 2}},
+		Nodes: []graph.Node{{ID: "a", Operator: "sequence", Params: []byte(`{"records":4,"splits":4}`), Parallelism: 4, Source: true}, {ID: "b", Operator: sink, Parallelism: 2}},
 		Links: []graph.Link{{From: "a", To: "b", Partitioner: graph.Hash}},
 	}, graph.Config{Batch: true})
 	if err != nil {
@@ -79,7 +87,14 @@ func (j *batchJob) master() (*Batch, *pipe) {
 	j.t.Helper()
 	j.epoch++
 	network := newPipe()
+	epoch := j.epoch
 	m, err := NewBatch(BatchConfig{
+		Run: "run", Leads: func() error {
+			if j.leads == nil {
+				return nil
+			}
+			return j.leads(epoch)
+		},
 		Graph: j.graph, Values: j.values, Job: "job", Timeline: j.log, Origin: j.log.Origin(), Transport: network, Epoch: j.epoch,
 		Log: j.folder, Result: &j.result, OutputDir: j.output,
 	})
@@ -106,6 +121,7 @@ type actor struct {
 	splits  map[joblog.AttemptID][]string
 	outputs map[joblog.AttemptID][]batch.Output
 	output  string // folder of its reports
+	writes  func(joblog.AttemptID) (reports []control.Report, done bool)
 	waits   string // for the tasks of this vertex: they never finish
 	over    chan struct{}
 }
@@ -113,7 +129,7 @@ type actor struct {
 // act joins a master. What another actor held is there.
 func (j *batchJob) act(p *pipe, before *actor, waits string) *actor {
 	w := &actor{
-		fakeWorker: joinAs(j.t, p, control.Hello{Slots: 2}), output: j.output, splits: map[joblog.AttemptID][]string{},
+		fakeWorker: joinAs(j.t, p, control.Hello{Slots: 2}), output: j.output, writes: j.writes, splits: map[joblog.AttemptID][]string{},
 		outputs: map[joblog.AttemptID][]batch.Output{}, waits: waits, over: make(chan struct{}),
 	}
 	if before != nil {
@@ -159,12 +175,20 @@ func (w *actor) finish(id joblog.AttemptID) {
 	if id.Vertex == w.waits {
 		return
 	}
+	var reports []control.Report
+	if w.writes != nil {
+		all, done := w.writes(id)
+		if !done {
+			return
+		}
+		reports = all
+	}
 	r := batch.Result{Splits: w.splits[id]}
 	for _, o := range w.outputs[id] {
 		r.Results = append(r.Results, joblog.Result{DataSet: o.DataSet, Bytes: make([]int64, o.Subpartitions)})
 		w.holds = append(w.holds, batch.Held{Partition: batch.PartitionID{DataSet: o.DataSet, Producer: id}, Bytes: make([]int64, o.Subpartitions)})
 	}
-	if err := control.WriteReports(w.output, id, nil); err != nil {
+	if err := control.WriteReports(w.output, id, reports); err != nil {
 		w.Send(control.AttemptState{Attempt: id, State: scheduling.TaskFailed, Error: err.Error()})
 		return
 	}
