@@ -83,8 +83,8 @@ func point(t *testing.T, name string) *failpoint.Point {
 // before it deploys anything, and the job runs again. In the end every sink's file
 // is there once.
 //
-// Fails if mayAct does not look whether the master is closed; if hardened.anew, or
-// undo, does nothing.
+// Fails if mayAct does not look whether the master was killed; if hardened.anew, or
+// undo, does nothing; if the scheduler deploys while that is under way.
 func TestBatchMasterDiesBetweenCommits(t *testing.T) {
 	for _, recovery := range []bool{true, false} {
 		t.Run(fmt.Sprint("recovery=", recovery), func(t *testing.T) {
@@ -111,6 +111,7 @@ func TestBatchMasterDiesBetweenCommits(t *testing.T) {
 					t.Fatalf("committed by the first master: %q and %q", reports, files)
 				}
 
+				defer point(t, "filesink/remove").Arm(failpoint.Delay(time.Second))() // time to deploy too early
 				m, network = j.master()
 				write := j.writes
 				j.writes = func(id joblog.AttemptID) ([]control.Report, bool) {
