@@ -46,7 +46,8 @@
 // Append never waits, so the queue is bounded by its user: above
 // Config.MaxBacklog the store reports pressure, and the master deploys nothing
 // more until it is over. What running tasks still report is bounded by their
-// number.
+// number. A disk that hangs in a call is pressure, too: Append counts, and another
+// goroutine than the writer's tells.
 //
 // # Format of the hardened store
 //

@@ -255,6 +255,41 @@ func TestTheOlderMasterIsFenced(t *testing.T) {
 	})
 }
 
+// A disk that hangs in a call lets nobody write, and nobody look: the pressure is
+// told nevertheless, once, and its end when the disk goes on. Fails if Append does
+// not compare the backlog, or the writer tells of pressure itself.
+func TestADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []bool
+		s := must(OpenHardened(newMemory(), Config{Job: "job", Epoch: 1, MaxBacklog: 4, Pressure: func(on bool) { told = append(told, on) }}))(t)
+		hold, hangs := make(chan struct{}), 0
+		disarm := syncing.Before.Arm(func(int, string) error { hangs++; <-hold; return nil })
+		defer disarm()
+		s.Append(Entry{Event: finished("a", 0, 0, 1)})
+		time.Sleep(2 * time.Second)
+		for i := 1; i <= 4; i++ {
+			s.Append(Entry{Event: finished("a", i, 0, 1)})
+		}
+		synctest.Wait()
+		if len(told) != 0 || hangs != 1 {
+			t.Errorf("at the bound told %v, the disk hangs %d times", told, hangs)
+		}
+		for i := 5; i < 20; i++ {
+			s.Append(Entry{Event: finished("a", i, 0, 1)})
+		}
+		synctest.Wait()
+		if st := s.Stats(); !slices.Equal(told, []bool{true}) || !st.Pressure || st.Backlog != 19 {
+			t.Errorf("told %v, %d events wait, pressure %v", told, st.Backlog, st.Pressure)
+		}
+		close(hold)
+		time.Sleep(2 * time.Second)
+		if st := s.Stats(); !slices.Equal(told, []bool{true, false}) || st.Pressure || st.Backlog != 0 || st.Durable != 20 {
+			t.Errorf("told %v, %d events wait, pressure %v, %d durable", told, st.Backlog, st.Pressure, st.Durable)
+		}
+		shut(t, s)
+	})
+}
+
 // ST-9, L13: fails if an error is not reported, not counted, never over, or if
 // an event that came meanwhile is lost (begin without h.retained).
 func TestADiskThatFailsForAWhile(t *testing.T) {

@@ -72,8 +72,8 @@ type Config struct {
 	CompactBytes  int64         // hardened: written since the last compaction before the next; 16 MiB
 	MaxBacklog    int           // events in the queue before there is pressure; 65536
 
-	// These are called by the writer, in order, without a lock; they must not
-	// call the store. Any may be nil.
+	// These are called by the writer (Pressure: by a goroutine beside it), in order,
+	// without a lock; they must neither call the store nor wait. Any may be nil.
 	Durable  func(number uint64)                // all events up to this one are durable
 	Pressure func(on bool)                      // the backlog is above its bound, or no longer
 	Trouble  func(since time.Time, cause error) // the job is unprotected; with a nil cause: no longer

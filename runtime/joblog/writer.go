@@ -39,6 +39,7 @@ type writer struct {
 	mu struct {
 		sync.Mutex
 		queue   []queued
+		taken   int // events that the writer has and the backend has not
 		gaps    []gap
 		stats   Stats
 		syncing bool
@@ -48,12 +49,16 @@ type writer struct {
 	wake chan struct{}
 	stop chan struct{}
 	done chan struct{}
+
+	pressed chan struct{} // stats.Pressure has changed
+	told    chan struct{} // closed when nobody tells of it any more
 }
 
 func (w *writer) prepare(cfg Config, b backend) {
 	w.cfg, w.b = cfg, b
 	w.wake, w.stop, w.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	w.mu.changed = make(chan struct{})
+	w.pressed, w.told = make(chan struct{}, 1), make(chan struct{})
 }
 
 // Append implements Store.
@@ -66,6 +71,7 @@ func (w *writer) Append(e Entry) uint64 {
 	if e.Event.Kind() == KindVertexFinished {
 		w.mu.gaps = append(w.mu.gaps, gap{n, begin})
 	}
+	w.pressLocked() // the writer may hang in a call to the disk
 	took := time.Since(begin)
 	s := &w.mu.stats
 	s.HookTime += took
@@ -113,7 +119,7 @@ func (w *writer) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.mu.stats
-	s.Backlog += len(w.mu.queue)
+	s.Backlog = w.backlogLocked()
 	s.GapTasks = len(w.mu.gaps)
 	if len(w.mu.gaps) > 0 {
 		s.GapSince = w.mu.gaps[0].since
@@ -151,6 +157,7 @@ func (w *writer) durable(number uint64) {
 
 func (w *writer) run() {
 	defer close(w.done)
+	go w.tell()
 	// The thread's clock tells what logging costs. It is not given back to the
 	// pool before the writer ends.
 	runtime.LockOSThread()
@@ -184,11 +191,12 @@ func (w *writer) step(ticked, stopping bool) {
 	w.mu.Lock()
 	batch, syncing := w.mu.queue, w.mu.syncing
 	w.mu.queue, w.mu.syncing = nil, false
+	w.mu.taken = len(batch)
 	w.mu.Unlock()
 	for i, q := range batch {
 		w.b.append(q)
 		if i&0x3ff == 0x3ff {
-			w.pressure()
+			w.pressure(len(batch) - i - 1)
 		}
 	}
 	if len(batch) > 0 {
@@ -200,21 +208,53 @@ func (w *writer) step(ticked, stopping bool) {
 	if syncing || stopping {
 		w.b.sync()
 	}
-	w.pressure()
+	w.pressure(0)
 }
 
-// pressure compares the backlog with its bound; it ends at half of it, so that
-// it does not flicker.
-func (w *writer) pressure() {
+// pressure takes how much of the backlog is where.
+func (w *writer) pressure(taken int) {
 	waiting := w.b.waiting()
 	w.mu.Lock()
-	w.mu.stats.Backlog = waiting
-	n, was := waiting+len(w.mu.queue), w.mu.stats.Pressure
-	is := n > w.cfg.MaxBacklog || was && n > w.cfg.MaxBacklog/2
-	w.mu.stats.Pressure = is
+	w.mu.stats.Backlog, w.mu.taken = waiting, taken
+	w.pressLocked()
 	w.mu.Unlock()
-	if is != was && w.cfg.Pressure != nil {
-		w.cfg.Pressure(is)
+}
+
+func (w *writer) backlogLocked() int { return w.mu.stats.Backlog + w.mu.taken + len(w.mu.queue) }
+
+// pressLocked compares the backlog with its bound; pressure ends at half of it, so
+// that it does not flicker.
+func (w *writer) pressLocked() {
+	n, was := w.backlogLocked(), w.mu.stats.Pressure
+	is := n > w.cfg.MaxBacklog || was && n > w.cfg.MaxBacklog/2
+	if is == was {
+		return
+	}
+	w.mu.stats.Pressure = is
+	select {
+	case w.pressed <- struct{}{}:
+	default:
+	}
+}
+
+// tell is the goroutine that tells of pressure: the writer cannot while it hangs,
+// and who appends holds locks of its own.
+func (w *writer) tell() {
+	defer close(w.told)
+	last := false
+	for {
+		select {
+		case <-w.pressed:
+		case <-w.stop:
+			return
+		}
+		w.mu.Lock()
+		is := w.mu.stats.Pressure
+		w.mu.Unlock()
+		if is != last && w.cfg.Pressure != nil {
+			w.cfg.Pressure(is)
+		}
+		last = is
 	}
 }
 
@@ -229,6 +269,7 @@ func (w *writer) end(limit time.Duration) (ended, again bool) {
 	w.mu.closed = true
 	w.mu.Unlock()
 	close(w.stop)
+	<-w.told
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	ended = true
