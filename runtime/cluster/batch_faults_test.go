@@ -10,11 +10,7 @@ import (
 
 	"benchrun/runtime/cluster"
 	"benchrun/runtime/failpoint"
-	"benchrun/runtime/graph"
 	"benchrun/runtime/joblog"
-	"benchrun/runtime/operator"
-	"benchrun/runtime/record"
-	"benchrun/runtime/source"
 	"benchrun/runtime/timeline"
 )
 
@@ -115,47 +111,6 @@ func TestBatchSpeculation(t *testing.T) {
 			nothingLeft(t, dir)
 		})
 	}
-}
-
-// Files are committed exactly once, also when masters die while they commit.
-//
-// Fails if a commit that was carried out before is an error for the next master,
-// or if commits go out before all tasks have finished.
-func TestBatchFilesAreCommittedOnce(t *testing.T) {
-	dir := t.TempDir()
-	j := (&job{}).sequence("numbers", 4, source.Params{Records: 20_000, Splits: 8}).op("out", "file-sink", 4, operator.Params{}).link("numbers", "out", graph.Hash)
-	c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(nil)}.batch(t, j)
-	at := 0
-	for k := range 3 {
-		_, at = await(t, log, at, "the end of a task", func(e timeline.Event) bool {
-			return e.Kind == timeline.TaskState && e.State == "FINISHED" && (k > 0 || e.Vertex == "out") || e.Kind == timeline.JobState && e.State == "RECONCILING"
-		})
-		if err := c.KillMaster(time.Millisecond, func() {}); err != nil {
-			break // it was faster
-		}
-	}
-	finish(t, c)
-	reports, err := c.Reports(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen, total := map[uint64]bool{}, 0
-	for _, r := range reports {
-		if f, ok := r.Data.(*operator.FileReport); ok {
-			if err := operator.ReadFiles(f, func(r *record.Record) error {
-				seen[r.Number] = true
-				total++
-				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-			break // all subtasks share a folder
-		}
-	}
-	if total != 20_000 || len(seen) != 20_000 {
-		t.Errorf("%d records, %d distinct, in the files; want 20000", total, len(seen))
-	}
-	nothingLeft(t, dir)
 }
 
 // A log that is damaged in the middle is refused with its place; from scratch
