@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,6 +284,7 @@ func TestADiskThatHangs(t *testing.T) {
 		}
 		close(hold)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if st := s.Stats(); !slices.Equal(told, []bool{true, false}) || st.Pressure || st.Backlog != 0 || st.Durable != 20 {
 			t.Errorf("told %v, %d events wait, pressure %v, %d durable", told, st.Backlog, st.Pressure, st.Durable)
 		}
@@ -295,12 +297,18 @@ func TestADiskThatHangs(t *testing.T) {
 func TestADiskThatFailsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newMemory()
+		var mu sync.Mutex // pressure and trouble come from two goroutines
 		var told []string
+		tell := func(what ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprint(what...))
+		}
 		s := must(OpenHardened(d, Config{Job: "job", Epoch: 1, MaxBacklog: 4,
 			Trouble: func(since time.Time, cause error) {
-				told = append(told, fmt.Sprint(since.IsZero(), cause))
+				tell(since.IsZero(), cause)
 			},
-			Pressure: func(on bool) { told = append(told, fmt.Sprint("pressure ", on)) },
+			Pressure: func(on bool) { tell("pressure ", on) },
 		}))(t)
 		appendAll(t, s, finished("a", 0, 0, 1))
 		start := time.Now()
@@ -317,6 +325,7 @@ func TestADiskThatFailsForAWhile(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		d.breakDown(nil)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		st = s.Stats()
 		if st.GapTasks != 0 || !st.UnprotectedSince.IsZero() || st.Pressure || st.Durable != 9 {
 			t.Errorf("afterwards: %+v", st)
