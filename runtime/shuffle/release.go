@@ -37,18 +37,8 @@ func (s *Store) prune(id PartitionID) {
 // Sweep deletes what is left of partitions of a job that Inventory leaves out.
 func (s *Store) Sweep(job string) error {
 	var broken []PartitionID
-	s.mu.Lock()
-	list := make([]*partition, 0, len(s.mu.parts))
-	for id, p := range s.mu.parts {
-		if id.Job == job {
-			list = append(list, p)
-		}
-	}
-	s.mu.Unlock()
-	for _, p := range list {
-		if !s.whole(p) {
-			broken = append(broken, p.ID)
-		}
+	for _, p := range s.broken(s.list(job)) {
+		broken = append(broken, p.ID)
 	}
 	return s.Release(broken...)
 }

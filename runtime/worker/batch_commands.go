@@ -170,9 +170,18 @@ func (w *Batch) begin(s *service, m control.BatchJob) {
 // happens to an attempt afterwards is told after it.
 func (w *Batch) inventory(s *service, epoch int64) {
 	w.mu.Lock()
+	j := w.mu.job
+	w.mu.Unlock()
+	if j != nil {
+		// The look at the disk takes its time, and attempts go on meanwhile. What they
+		// finish is listed, too, and has just been written.
+		if err := w.store.Sweep(j.id); err != nil {
+			w.trouble(err)
+		}
+	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
 	inv := control.Inventory{Epoch: epoch, Formerly: w.self.others(w.mu.name)}
-	j := w.mu.job
 	if j == nil {
 		s.conn.Send(inv)
 		return
@@ -189,10 +198,7 @@ func (w *Batch) inventory(s *service, epoch int64) {
 		})
 	}
 	slices.SortFunc(inv.Running, func(a, b batch.Execution) int { return compareAttempts(a.Attempt, b.Attempt) })
-	if err := w.store.Sweep(j.id); err != nil {
-		w.trouble(err)
-	}
-	for _, f := range w.store.Inventory(j.id) {
+	for _, f := range w.store.List(j.id) {
 		if _, known := j.from[f.ID.Dataset]; !known {
 			continue
 		}
