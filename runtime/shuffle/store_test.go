@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -227,6 +228,65 @@ func checkEmpty(t fataler, s *Store) {
 	}
 	if n, err := s.DiskBytes(""); n != 0 || err != nil {
 		t.Fatalf("%d bytes are left: %v", n, err)
+	}
+}
+
+// What a disk has lost is left out of the inventory and swept away, the rest of it
+// included; List does not look.
+//
+// Fails if broken does not compare one of the two lengths, or takes a folder that is
+// gone for a shortage.
+func TestSweepAfterLosses(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		lose func(file func(suffix string) string) error
+	}{
+		{"data gone", func(file func(string) string) error { return os.Remove(file(dataSuffix)) }},
+		{"index gone", func(file func(string) string) error { return os.Remove(file(indexSuffix)) }},
+		{"data cut off", func(file func(string) string) error { return os.Truncate(file(dataSuffix), 9) }},
+		{"index grown", func(file func(string) string) error { return os.Truncate(file(indexSuffix), 1<<20) }},
+		{"folder gone", func(file func(string) string) error { return os.RemoveAll(filepath.Dir(file(dataSuffix))) }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := open(t, small(t.TempDir()))
+			o := randomOutput(seeded(t), 2, 100, 50)
+			id := partitionOf("job", 1)
+			id.Epoch++ // in a folder of its own
+			var all, whole []PartitionID
+			for _, p := range []PartitionID{partitionOf("job", 2), id, partitionOf("job", 0)} {
+				o.make(t, s, p, 2<<10, None)
+				all = append(all, p)
+				if p != id {
+					whole = append(whole, p)
+				}
+			}
+			o.make(t, s, partitionOf("other", 0), 2<<10, None)
+			if err := x.lose(func(suffix string) string { return filepath.Join(s.c.Dir, id.file(suffix)) }); err != nil {
+				t.Fatal(err)
+			}
+			ids := func(list []Finished) (out []PartitionID) {
+				for _, f := range list {
+					out = append(out, f.ID)
+				}
+				return out
+			}
+			if got := ids(s.Inventory("job")); !slices.Equal(got, whole) {
+				t.Errorf("inventory %v", got)
+			}
+			if got := ids(s.List("job")); !slices.Equal(got, all) {
+				t.Errorf("list %v", got)
+			}
+			if err := s.Sweep("job"); err != nil {
+				t.Error(err)
+			}
+			if got := ids(s.List("job")); !slices.Equal(got, whole) {
+				t.Errorf("swept, list %v", got)
+			}
+			if _, err := os.Stat(filepath.Join(s.c.Dir, id.folder())); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("left of it: %v", err)
+			}
+			shut(t, s)
+		})
 	}
 }
 
