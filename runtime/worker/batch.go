@@ -59,6 +59,9 @@ type Batch struct {
 	store   *shuffle.Store
 	self    *identity
 	charged atomic.Bool // never set: the cost of a batch job is charged to its end
+	// abandoning has an element while all is given up: a master that comes just then
+	// must not be told of what is about to go.
+	abandoning chan struct{}
 
 	mu struct {
 		sync.Mutex
@@ -76,7 +79,7 @@ type Batch struct {
 
 // StartBatch brings a worker up. It joins a master in the background.
 func StartBatch(cfg BatchConfig) (*Batch, error) {
-	w := &Batch{cfg: cfg}
+	w := &Batch{cfg: cfg, abandoning: make(chan struct{}, 1)}
 	w.mu.attempts, w.mu.done = map[joblog.AttemptID]*attempt{}, map[joblog.AttemptID]*doneAttempt{}
 	w.mu.addrs = map[batch.Worker]string{}
 	if err := os.RemoveAll(w.spill()); err != nil { // of a process that died
@@ -165,6 +168,8 @@ func (w *Batch) stopTasks() {
 }
 
 func (w *Batch) cleanUp() {
+	w.abandoning <- struct{}{} // who began before the end finishes; who comes later sees it
+	<-w.abandoning
 	w.store.Close()
 	os.RemoveAll(w.spill())
 }
@@ -238,6 +243,8 @@ func (w *Batch) orphaned(epoch int64, why error) {
 	defer w.mu.Unlock()
 	if !w.mu.closed {
 		w.mu.patience = time.AfterFunc(w.cfg.Retention, func() {
+			w.abandoning <- struct{}{}
+			defer func() { <-w.abandoning }()
 			w.mu.Lock()
 			alone := w.mu.conn == nil && !w.mu.closed
 			w.mu.Unlock()

@@ -32,6 +32,7 @@ type attempt struct {
 	stopped error // before there was a task
 	dropped bool  // it was cancelled: whatever it comes to does not count
 	splits  []string
+	early   [][]byte // events of the split enumerator that came before the task was there
 	reports []control.Report
 }
 
@@ -119,6 +120,10 @@ func (a *attempt) run(d *task.Deployment, err error) {
 	a.mu.Lock()
 	a.t = t
 	stopped := a.stopped
+	for _, event := range a.early { // under the lock: no later one comes before
+		err = errors.Join(err, t.OperatorEvent(event))
+	}
+	a.early = nil
 	a.mu.Unlock()
 	w.mu.Unlock()
 	switch {
@@ -126,6 +131,8 @@ func (a *attempt) run(d *task.Deployment, err error) {
 		t.Cancel()
 	case stopped != nil:
 		t.Fail(stopped)
+	case err != nil:
+		t.Fail(lostEvent(err))
 	}
 	t.Run()
 }
@@ -170,14 +177,20 @@ func (a *attempt) coordinatorEvent(m control.ToAttempt) {
 	a.mu.Lock()
 	t := a.t
 	a.splits = append(a.splits, m.Splits...)
+	if t == nil {
+		a.early = append(a.early, m.Payload)
+	}
 	a.mu.Unlock()
-	err := errors.New("it has not started")
-	if t != nil {
-		err = t.OperatorEvent(m.Payload)
+	if t == nil {
+		return
 	}
-	if err != nil {
-		a.fail(fmt.Errorf("an event of the split enumerator was lost: %w", err))
+	if err := t.OperatorEvent(m.Payload); err != nil {
+		a.fail(lostEvent(err))
 	}
+}
+
+func lostEvent(err error) error {
+	return fmt.Errorf("an event of the split enumerator was lost: %w", err)
 }
 
 // execution describes a running attempt for an inventory. REQUIRES Batch.mu.

@@ -156,6 +156,8 @@ func (w *Batch) begin(s *service, m control.BatchJob) {
 		return
 	}
 	s.conn.Send(control.InUse{Options: j.values.Map()})
+	w.abandoning <- struct{}{}
+	defer func() { <-w.abandoning }()
 	w.mu.Lock()
 	w.mu.job = j
 	name := w.mu.name

@@ -16,6 +16,10 @@ type Leader func(ctx context.Context, after int64) (addr string, epoch int64, er
 // perhaps another one leads soon.
 const retryJoin = 20 * time.Millisecond
 
+// leaderTrouble is how long a worker goes on when it cannot find out who leads: a
+// file that cannot be read for a moment is not the end of what it holds.
+const leaderTrouble = 10 * time.Second
+
 // Follow works for one master after the other, until the context is over (no
 // error) or none wants the worker. join works for a master until it is lost;
 // served is false if it could not be reached. With again a master that was lost
@@ -23,14 +27,29 @@ const retryJoin = 20 * time.Millisecond
 func Follow(ctx context.Context, find Leader, again bool, join func(addr string, epoch int64) (served bool, err error)) error {
 	after := int64(0)
 	var r refusals
+	var blind time.Time // since when nobody can be found
+	pause := func() {
+		select {
+		case <-time.After(retryJoin):
+		case <-ctx.Done():
+		}
+	}
 	for {
 		addr, epoch, err := find(ctx, after)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			return err
+			if blind.IsZero() {
+				blind = time.Now()
+			}
+			if time.Since(blind) >= leaderTrouble {
+				return err
+			}
+			pause()
+			continue
 		}
+		blind = time.Time{}
 		served, err := join(addr, epoch)
 		switch {
 		case ctx.Err() != nil:
@@ -42,11 +61,7 @@ func Follow(ctx context.Context, find Leader, again bool, join func(addr string,
 		case served:
 			after = epoch
 		default:
-			select {
-			case <-time.After(retryJoin):
-			case <-ctx.Done():
-				return nil
-			}
+			pause()
 		}
 	}
 }
