@@ -268,7 +268,8 @@ vertex = "numbers"
 // consumed, each once, and never more than there is.
 //
 // Fails if an attempt counts although its task ran again, or if a loss is taken
-// from the work at the fault itself.
+// from the work at the fault itself; of parity, if a loss counts at its own moment,
+// or is forgotten.
 func TestLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tasks := rapid.IntRange(1, 5).Draw(t, "tasks")
@@ -323,11 +324,30 @@ func TestLedger(t *testing.T) {
 			if got := l.work(t0); got < model[t0]-sumOf(l, t0) || got > model[t0] {
 				t.Fatalf("at %s: %d, the model says %d", t0, got, model[t0])
 			}
-			if p, ok := l.parity(t0, t0, math.MaxInt64); ok && p < t0 {
-				t.Fatalf("parity at %s, before the fault at %s", p, t0)
+			base := t0 + time.Duration(rapid.IntRange(0, 5).Draw(t, "later"))*time.Millisecond
+			end := base + time.Duration(rapid.IntRange(0, 60).Draw(t, "end"))*time.Millisecond
+			p, ok := l.parity(t0, base, end)
+			if want, there := plainParity(l, t0, base, end); p != want || ok != there {
+				t.Fatalf("parity after %s within %s and %s is at %s (%v), not at %s (%v)", t0, base, end, p, ok, want, there)
 			}
 		}
 	})
+}
+
+// plainParity is what parity means, millisecond by millisecond.
+func plainParity(l *ledger, t0, base, end time.Duration) (time.Duration, bool) {
+	for t := base; t < end; t += time.Millisecond {
+		kept := int64(0)
+		for _, a := range l.attempts {
+			if a.counts(t) && a.gone != t0 {
+				kept += a.records
+			}
+		}
+		if kept >= l.work(t0) {
+			return t, true
+		}
+	}
+	return 0, false
 }
 
 // sumOf is the work that an earlier fault is held to have taken along, although

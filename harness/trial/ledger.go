@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -108,29 +109,35 @@ func (l *ledger) before(t0, end time.Duration) (done, again []*attempt) {
 	return done, again
 }
 
-// parity is the first moment from a base on at which as much is done as at t0.
+// parity is the first moment from a base on at which as much is done as at t0. What
+// is done grows and shrinks step by step, so each attempt is looked at once.
 func (l *ledger) parity(t0, base, end time.Duration) (time.Duration, bool) {
-	want := l.work(t0)
-	moments := []time.Duration{base}
+	want, kept := l.work(t0), int64(0)
+	gains, losses := map[time.Duration]int64{base: 0}, map[time.Duration]int64{}
 	for _, a := range l.attempts {
-		if a.finished() && a.to > base {
-			moments = append(moments, a.to)
+		if !a.finished() || a.gone == t0 {
+			continue
+		}
+		if a.counts(base) {
+			kept += a.records
+		}
+		if a.to > base {
+			gains[a.to] += a.records
+		}
+		if a.gone >= base {
+			losses[a.gone] += a.records
 		}
 	}
+	moments := slices.Concat(slices.Collect(maps.Keys(gains)), slices.Collect(maps.Keys(losses)))
 	slices.Sort(moments)
-	for _, t := range moments {
+	for _, t := range slices.Compact(moments) {
 		if t >= end {
 			break
 		}
-		kept := int64(0)
-		for _, a := range l.attempts {
-			if a.counts(t) && a.gone != t0 {
-				kept += a.records
-			}
-		}
-		if kept >= want {
+		if kept += gains[t]; kept >= want {
 			return t, true
 		}
+		kept -= losses[t] // what a moment takes along still counts at it
 	}
 	return 0, false
 }

@@ -227,8 +227,9 @@ func (p hardened) adopt(r *recovery) (adopted map[AttemptID]bool) {
 	reported := map[TaskID][]candidate{}
 	for _, w := range r.order {
 		if wk := s.worker(w); wk != nil {
+			held := heldBy(r.inventories[w])
 			for _, x := range r.inventories[w].Running {
-				if x.State != scheduling.TaskFinished || r.inventories[w].holds(x.Result.of(x.Attempt)) {
+				if x.State != scheduling.TaskFinished || held.all(x.Result.of(x.Attempt)) {
 					reported[x.Attempt.TaskID] = append(reported[x.Attempt.TaskID], candidate{wk, x})
 				}
 			}
@@ -291,16 +292,6 @@ func (p hardened) goOn(t *task, c candidate) {
 	s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
 		e.State, e.Detail, e.Reason = a.state.String(), string(a.worker), "adopted"
 	})
-}
-
-// holds tells whether all these partitions are among what a worker has.
-func (e Inventory) holds(ids []PartitionID) bool {
-	for _, id := range ids {
-		if !slices.ContainsFunc(e.Partitions, func(h Held) bool { return h.Partition == id }) {
-			return false
-		}
-	}
-	return true
 }
 
 // adoptable tells whether an attempt may go on with a task: it is what this master

@@ -63,11 +63,9 @@ func (r *recovery) changed(e TaskChanged) {
 		if i < 0 {
 			continue
 		}
-		inv.Running = slices.Clone(inv.Running)
 		switch {
 		case e.State == scheduling.TaskFinished:
 			inv.Running[i].State, inv.Running[i].Result = e.State, e.Result
-			inv.Partitions = slices.Clone(inv.Partitions)
 			for _, x := range e.Result.Results {
 				inv.Partitions = append(inv.Partitions, Held{PartitionID{x.DataSet, e.Attempt}, x.Bytes})
 			}
@@ -82,12 +80,32 @@ func (r *recovery) changed(e TaskChanged) {
 
 // withdraw: partitions that were reported are gone again.
 func (r *recovery) withdraw(ids []PartitionID) {
+	gone := map[PartitionID]bool{}
+	for _, id := range ids {
+		gone[id] = true
+	}
 	for _, w := range r.order {
 		inv := r.inventories[w]
-		inv.Partitions = slices.DeleteFunc(slices.Clone(inv.Partitions), func(h Held) bool { return slices.Contains(ids, h.Partition) })
+		inv.Partitions = slices.DeleteFunc(inv.Partitions, func(h Held) bool { return gone[h.Partition] })
 		r.inventories[w] = inv
 	}
 	r.count()
+}
+
+// heldSet is what a worker has, to look things up in.
+type heldSet map[PartitionID]bool
+
+func heldBy(e Inventory) heldSet {
+	h := make(heldSet, len(e.Partitions))
+	for i := range e.Partitions {
+		h[e.Partitions[i].Partition] = true
+	}
+	return h
+}
+
+// all tells whether all these partitions are among it.
+func (h heldSet) all(ids []PartitionID) bool {
+	return !slices.ContainsFunc(ids, func(id PartitionID) bool { return !h[id] })
 }
 
 // count counts the expected partitions that nobody has reported.
@@ -287,6 +305,7 @@ func (s *Scheduler) inventory(e Inventory) {
 		if _, twice := r.inventories[e.Worker]; !twice {
 			r.order = append(r.order, e.Worker)
 		}
+		e.Partitions, e.Running = slices.Clone(e.Partitions), slices.Clone(e.Running) // changed and withdraw edit them
 		r.inventories[e.Worker] = e
 		if r.expected != nil {
 			r.count()
