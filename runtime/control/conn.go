@@ -16,7 +16,7 @@ import (
 
 // protocol is the first byte on a connection. It counts up whenever a message
 // changes.
-const protocol = 4
+const protocol = 5
 
 // Conn is one end of a connection.
 type Conn struct {

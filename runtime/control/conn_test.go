@@ -130,7 +130,7 @@ func TestForeignPeer(t *testing.T) {
 		bytes []byte
 		want  string
 	}{
-		"another version": {[]byte{protocol + 1}, "speaks protocol 5, not 4"},
+		"another version": {[]byte{protocol + 1}, "speaks protocol 6, not 5"},
 		"no gob":          {[]byte{protocol, 0xff, 0xff, 0xff}, "control connection"},
 		"nothing":         {nil, "closed by the other side"},
 		"half a message":  {[]byte{protocol, 20, 1, 2}, "closed by the other side"},

@@ -30,7 +30,8 @@
 // Secure puts a handshake before every connection of a network, also before
 // those that carry data: both sides prove by HMAC-SHA256 over fresh numbers of
 // both that they know the cluster's secret, compared in constant time, and tell
-// their build. Who fails is refused with a *HandshakeError before a byte of
+// their build. The proofs are for the address that was called, so nobody in between
+// can pass them on. Who fails is refused with a *HandshakeError before a byte of
 // the protocols above is read. The secret is made for one cluster and does not
 // travel over the network.
 package control

@@ -63,9 +63,12 @@ type secured struct {
 // Handshake, all fields of fixed size:
 //
 //	dialler  -> acceptor   magic (4), protocol (1), nonce (16)
-//	acceptor -> dialler    magic (4), protocol (1), nonce (16), HMAC (32) over "accept", both nonces
-//	dialler  -> acceptor   HMAC (32) over "dial", both nonces, build; build (32)
-//	acceptor -> dialler    verdict (1), HMAC (32) over "verdict", both nonces, verdict, build; build (32)
+//	acceptor -> dialler    magic (4), protocol (1), nonce (16), HMAC (32) over "accept", both nonces, address
+//	dialler  -> acceptor   HMAC (32) over "dial", both nonces, build, address; build (32)
+//	acceptor -> dialler    verdict (1), HMAC (32) over "verdict", both nonces, verdict, build, address; build (32)
+//
+// The address is the acceptor's, which each side knows from its own socket: whoever
+// has taken the port of a process that died cannot pass the handshake on to another.
 const (
 	secureMagic = "BRhs"
 	nonceSize   = 16
@@ -75,7 +78,7 @@ const (
 	verdictBuild   = 2
 )
 
-var errBadMAC = &HandshakeError{BadSecret, "the other side does not know this cluster's secret"}
+var errBadMAC = &HandshakeError{BadSecret, "the other side does not know this cluster's secret, or answers for another address"}
 
 func (s *secured) mac(role string, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, s.secret)
@@ -122,11 +125,11 @@ func (s *secured) dial(c net.Conn) error {
 	if err != nil {
 		return err
 	}
-	cn := mine[len(mine)-nonceSize:]
-	if !hmac.Equal(theirs[helloSize:], s.mac("accept", cn, sn)) {
+	cn, addr := mine[len(mine)-nonceSize:], []byte(c.RemoteAddr().String())
+	if !hmac.Equal(theirs[helloSize:], s.mac("accept", cn, sn, addr)) {
 		return errBadMAC
 	}
-	if _, err := c.Write(append(s.mac("dial", cn, sn, s.build[:]), s.build[:]...)); err != nil {
+	if _, err := c.Write(append(s.mac("dial", cn, sn, s.build[:], addr), s.build[:]...)); err != nil {
 		return refusedBy(err)
 	}
 	verdict := make([]byte, 1+2*sha256.Size)
@@ -134,7 +137,7 @@ func (s *secured) dial(c net.Conn) error {
 		return refusedBy(err)
 	}
 	build := verdict[1+sha256.Size:]
-	if !hmac.Equal(verdict[1:1+sha256.Size], s.mac("verdict", cn, sn, verdict[:1], build)) {
+	if !hmac.Equal(verdict[1:1+sha256.Size], s.mac("verdict", cn, sn, verdict[:1], build, addr)) {
 		return errBadMAC
 	}
 	return s.sameBuild(build)
@@ -152,8 +155,8 @@ func (s *secured) accept(c net.Conn) error {
 		return err
 	}
 	mine := s.hello()
-	sn := mine[len(mine)-nonceSize:]
-	if _, err := c.Write(append(mine, s.mac("accept", cn, sn)...)); err != nil {
+	sn, addr := mine[len(mine)-nonceSize:], []byte(c.LocalAddr().String())
+	if _, err := c.Write(append(mine, s.mac("accept", cn, sn, addr)...)); err != nil {
 		return err
 	}
 	proof := make([]byte, 2*sha256.Size)
@@ -161,7 +164,7 @@ func (s *secured) accept(c net.Conn) error {
 		return err
 	}
 	build := proof[sha256.Size:]
-	if !hmac.Equal(proof[:sha256.Size], s.mac("dial", cn, sn, build)) {
+	if !hmac.Equal(proof[:sha256.Size], s.mac("dial", cn, sn, build, addr)) {
 		return errBadMAC
 	}
 	err = s.sameBuild(build)
@@ -169,7 +172,7 @@ func (s *secured) accept(c net.Conn) error {
 	if err != nil {
 		verdict[0] = verdictBuild
 	}
-	answer := append(append(verdict, s.mac("verdict", cn, sn, verdict, s.build[:])...), s.build[:]...)
+	answer := append(append(verdict, s.mac("verdict", cn, sn, verdict, s.build[:], addr)...), s.build[:]...)
 	if _, werr := c.Write(answer); err == nil {
 		err = werr
 	}
@@ -244,7 +247,7 @@ func (s *secured) Listen() (net.Listener, error) {
 		return nil, err
 	}
 	x := &secureListener{Listener: l, s: s, proven: make(chan net.Conn), closed: make(chan struct{})}
-	x.mu.pending = map[net.Conn]bool{}
+	x.mu.pending = map[net.Conn]uint64{}
 	x.work.Go(x.acceptAll)
 	return x, nil
 }
@@ -264,8 +267,9 @@ type secureListener struct {
 
 	mu struct {
 		sync.Mutex
-		err     error // of the listener
-		pending map[net.Conn]bool
+		err     error               // of the listener
+		pending map[net.Conn]uint64 // by when they came
+		came    uint64
 	}
 }
 
@@ -280,17 +284,27 @@ func (l *secureListener) acceptAll() {
 			return
 		}
 		l.mu.Lock()
-		full := len(l.mu.pending) >= maxPending
-		if !full {
-			l.mu.pending[c] = true
+		if len(l.mu.pending) >= maxPending {
+			l.dropOldestLocked()
 		}
+		l.mu.came++
+		l.mu.pending[c] = l.mu.came
 		l.mu.Unlock()
-		if full {
-			c.Close()
-			continue
-		}
 		l.work.Go(func() { l.prove(c) })
 	}
+}
+
+// dropOldestLocked closes the one that has taken longest to prove itself: most
+// likely it never will, while the newest may be one of ours.
+func (l *secureListener) dropOldestLocked() {
+	var oldest net.Conn
+	for c, n := range l.mu.pending {
+		if oldest == nil || n < l.mu.pending[oldest] {
+			oldest = c
+		}
+	}
+	delete(l.mu.pending, oldest)
+	oldest.Close()
 }
 
 func (l *secureListener) prove(c net.Conn) {

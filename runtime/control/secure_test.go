@@ -251,6 +251,93 @@ func TestDialOfASilentProcessCanBeCancelled(t *testing.T) {
 	}
 }
 
+// Strangers that say nothing fill all places: who knows the secret gets in
+// nevertheless. Fails if the one that comes is dropped instead of the oldest.
+func TestStrangersShutNobodyOut(t *testing.T) {
+	n := Secure(exchange.Loopback{}, NewSecret(), "b")
+	l, err := n.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range maxPending + 3 {
+		silent, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+	}
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			c.Close()
+		}
+	}()
+	begin := time.Now()
+	c, err := n.Dial(t.Context(), l.Addr().String())
+	if d := time.Since(begin); err != nil || d >= HandshakeTimeout {
+		t.Fatalf("after %v: %v", d, err)
+	}
+	c.Close()
+}
+
+// A process that knows no secret and passes each byte on to one that does is not
+// taken for it. Fails if the proofs leave the address out.
+func TestHandshakeIsNotPassedOn(t *testing.T) {
+	n := Secure(exchange.Loopback{}, NewSecret(), "b")
+	l, err := n.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan bool, 1)
+	go func() {
+		c, err := l.Accept()
+		if err == nil {
+			c.Close()
+		}
+		accepted <- err == nil
+	}()
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close()
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		from, err := relay.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			from.Close()
+			return
+		}
+		back := make(chan struct{})
+		go func() {
+			defer close(back)
+			io.Copy(from, to)
+			from.Close()
+		}()
+		io.Copy(to, from)
+		to.Close()
+		<-back
+	}()
+	c, err := n.Dial(t.Context(), relay.Addr().String())
+	var h *HandshakeError
+	if !errors.As(err, &h) || h.Refusal != BadSecret {
+		t.Errorf("through a relay: %v", err)
+	}
+	if err == nil {
+		c.Close()
+	}
+	<-passed
+	l.Close()
+	if <-accepted {
+		t.Error("the relay was let in")
+	}
+}
+
 // Flush returns when the other side can have everything, and not before; it
 // does not outlive its limit.
 func TestFlush(t *testing.T) {
