@@ -45,7 +45,7 @@ type leadership struct {
 // lead waits until no other process leads, and takes the next epoch. It is
 // durable before lead returns.
 func lead(ctx context.Context, dir string) (*leadership, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("leadership: %w", err)
 	}
 	l := &leadership{dir: dir}
@@ -75,7 +75,7 @@ func lead(ctx context.Context, dir string) (*leadership, error) {
 
 // tryLock takes the lock if nobody holds it, on the file that has the name now.
 func (l *leadership) tryLock() (bool, error) {
-	f, err := os.OpenFile(filepath.Join(l.dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(filepath.Join(l.dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return false, err
 	}

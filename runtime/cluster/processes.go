@@ -100,7 +100,7 @@ func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writ
 		BufferSize: cfg.BufferSize, Network: cfg.Network, Storage: cfg.Storage, OutputDir: dir, Seed: cfg.Seed, Keep: cfg.Keep, Delays: cfg.Delays,
 		Batch: cfg.Batch, FromScratch: cfg.FromScratch,
 	}
-	if err := os.MkdirAll(c.state, 0o755); err != nil {
+	if err := os.MkdirAll(c.state, 0o700); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
 	if err := (resultFile{c.state}).forget(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"benchrun/runtime/storage"
 )
@@ -49,7 +50,7 @@ type Dir struct{ path string }
 func OpenDir(path string) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err == nil {
-		err = os.MkdirAll(abs, 0o777)
+		err = os.MkdirAll(abs, 0o700) // what is in it is trusted by the next master
 	}
 	if err != nil {
 		return nil, fmt.Errorf("job log folder %s: %w", path, err)
@@ -59,7 +60,7 @@ func OpenDir(path string) (*Dir, error) {
 	// lost with what they hold.
 	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
 		if err := storage.SyncFolder(dir); err != nil {
-			if errors.Is(err, fs.ErrPermission) {
+			if !syncable(err) {
 				break
 			}
 			return nil, fmt.Errorf("job log folder %s: %w", abs, err)
@@ -69,6 +70,12 @@ func OpenDir(path string) (*Dir, error) {
 		}
 	}
 	return d, nil
+}
+
+// syncable tells whether a folder that is not ours could be made durable, as an
+// error says: some systems do so without being asked, and refuse to be.
+func syncable(err error) bool {
+	return !slices.ContainsFunc([]error{fs.ErrPermission, errors.ErrUnsupported, syscall.EINVAL, syscall.EROFS}, func(e error) bool { return errors.Is(err, e) })
 }
 
 func (d *Dir) String() string { return d.path }
@@ -92,7 +99,7 @@ func (d *Dir) ReadFile(name string) ([]byte, error) { return os.ReadFile(filepat
 
 // Create implements Folder.
 func (d *Dir) Create(name string) (File, error) {
-	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}

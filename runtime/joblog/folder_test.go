@@ -4,8 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
+	"testing"
 
 	"pgregory.net/rapid"
 )
@@ -235,4 +238,50 @@ func (f *memoryFile) Close() error {
 	}
 	f.shut = true
 	return f.Flush()
+}
+
+// Nobody else may write what the next master believes, whatever the umask is.
+// Fails if the folder or a file is made with more than the owner's bits.
+func TestNobodyElseWritesTheLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "log")
+	d, err := OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := must(OpenHardened(d, Config{Job: "job", Epoch: 1}))(t)
+	appendAll(t, s, finished("a", 0, 0, 1))
+	files := 0
+	err = filepath.WalkDir(filepath.Dir(dir), func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", name, info.Mode())
+		}
+		if !e.IsDir() {
+			files++
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files, %v", files, err)
+	}
+	shut(t, s)
+}
+
+// A folder above that cannot be synced is no error of the log; a broken disk is.
+// Fails if one of the refusals is not known, or if every error is one.
+func TestRefusalsToSync(t *testing.T) {
+	for _, x := range []struct {
+		err error
+		is  bool
+	}{
+		{syscall.EACCES, false}, {syscall.EPERM, false}, {syscall.EINVAL, false}, {syscall.EROFS, false}, {syscall.ENOTSUP, false},
+		{syscall.EIO, true}, {syscall.ENOSPC, true}, {syscall.ENOENT, true},
+	} {
+		if err := (&fs.PathError{Op: "sync", Path: "/", Err: x.err}); syncable(err) != x.is {
+			t.Errorf("%v: %v", err, !x.is)
+		}
+	}
 }

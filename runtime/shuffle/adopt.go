@@ -34,7 +34,7 @@ func Open(c Config) (s *Store, a Adopted, err error) {
 	if c.SegmentSize <= 2*blockHead {
 		return nil, a, fmt.Errorf("shuffle: segments of %d bytes are too small: %w", c.SegmentSize, fs.ErrInvalid)
 	}
-	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, a, fmt.Errorf("shuffle: folder %s: %w", c.Dir, err)
 	}
 	root, err := os.OpenRoot(c.Dir)

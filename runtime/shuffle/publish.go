@@ -50,10 +50,10 @@ func (s *Store) Create(id PartitionID, c WriterConfig) (*Writer, error) {
 // createTemp opens a new file of a partition.
 func (s *Store) createTemp(id PartitionID, suffix string) (f *os.File, err error) {
 	for range 3 { // the release of a neighbour removes folders that became empty
-		if err = s.root.MkdirAll(id.folder(), 0o777); err != nil {
+		if err = s.root.MkdirAll(id.folder(), 0o700); err != nil {
 			continue
 		}
-		f, err = s.root.OpenFile(id.temp(suffix), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+		f, err = s.root.OpenFile(id.temp(suffix), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}

@@ -290,6 +290,32 @@ func TestSweepAfterLosses(t *testing.T) {
 	}
 }
 
+// Nobody else may write what consumers believe, whatever the umask is.
+// Fails if a folder or a file is made with more than the owner's bits.
+func TestNobodyElseWritesPartitions(t *testing.T) {
+	c := small(filepath.Join(t.TempDir(), "store"))
+	s := open(t, c)
+	randomOutput(seeded(t), 2, 100, 50).make(t, s, partitionOf("job", 0), 2<<10, None)
+	files := 0
+	err := filepath.WalkDir(c.Dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", name, info.Mode())
+		}
+		if !e.IsDir() {
+			files++
+		}
+		return err
+	})
+	if err != nil || files != 2 {
+		t.Errorf("%d files, %v", files, err)
+	}
+	shut(t, s)
+}
+
 func TestRelease(t *testing.T) {
 	s := open(t, small(t.TempDir()))
 	o := randomOutput(seeded(t), 2, 100, 50)

@@ -85,7 +85,7 @@ func StartBatch(cfg BatchConfig) (*Batch, error) {
 	if err := os.RemoveAll(w.spill()); err != nil { // of a process that died
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
 	}
-	if err := os.MkdirAll(w.spill(), 0o755); err != nil {
+	if err := os.MkdirAll(w.spill(), 0o700); err != nil {
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
 	}
 	store, adopted, err := shuffle.Open(shuffle.Config{Dir: filepath.Join(cfg.Dir, "shuffle"), SegmentSize: cfg.Segment, ReadMemory: int(cfg.Read)})

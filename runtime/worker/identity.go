@@ -84,7 +84,7 @@ func (i *identity) add(name batch.Worker) error {
 
 func (i *identity) replace(b []byte) error {
 	temp := i.file + ".new" // the folder has one owner
-	f, err := os.Create(temp)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func init() {
 func Start(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, filling: make(chan struct{}, max(1, (goruntime.GOMAXPROCS(0)+1)/2))}
 	w.mu.tasks, w.mu.addrs = map[task.ID]*entry{}, map[int]string{}
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
 	}
 	if err := w.open(w, cfg.Name, cfg.Memory, cfg.Segment, cfg.Transport, cfg.Timeline); err != nil {
