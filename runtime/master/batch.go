@@ -188,4 +188,5 @@ func (m *Batch) shut(reset bool) {
 	m.workers.close(reset)
 	m.log.close(false, func(error) {})
 	m.work.Wait()
+	m.log.closeOpened()
 }

@@ -19,6 +19,7 @@ type journal struct {
 	m      *Batch
 	folder *mortalFolder
 	store  joblog.Store // nil: there is none now
+	opened joblog.Store // beside the loop, which has not taken it yet
 	busy   bool         // it is being opened or closed
 	after  []func()     // what is to be done then
 	closed bool
@@ -323,17 +324,21 @@ func (j *journal) clear() {
 	j.do(func() {
 		old := j.store
 		j.set(nil)
-		var store joblog.Store
 		j.insist(writesEvents, func() (err error) {
 			if old != nil {
 				_ = old.Close(true) // what it leaves is wiped, whatever its end was like
 				old = nil
 			}
 			if err = joblog.Wipe(j.folder); err == nil && options.BatchJobRecovery.Get(j.m.cfg.Values) {
-				store, err = j.open()
+				var store joblog.Store
+				if store, err = j.open(); err == nil {
+					j.opened = store
+				}
 			}
 			return err
 		}, func(err error) {
+			store := j.opened
+			j.opened = nil
 			if err != nil {
 				j.m.step(batch.GlobalFailure{Err: fmt.Errorf("begin the job log anew: %w", err), Fatal: true})
 				return
@@ -361,6 +366,15 @@ func (j *journal) close(clear bool, then func(error)) {
 		then(store.Close(clear))
 	default:
 		j.beside(func() error { return store.Close(clear) }, then)
+	}
+}
+
+// closeOpened ends a log that was opened when the loop was over. Nothing works for
+// the master any more.
+func (j *journal) closeOpened() {
+	if j.opened != nil {
+		_ = j.opened.Close(false) // nothing was written to it
+		j.opened = nil
 	}
 }
 
