@@ -16,6 +16,14 @@
 // Every message of a master carries the epoch of its leadership; a worker
 // refuses an older one than it has seen.
 //
+// # Who a worker is
+//
+// A master names a worker when it joins (Welcome), by the index of Hello if that is
+// free. So a name belongs to one connection: who is taken for dead and joins again
+// gets another. What lasts is the worker's folder, and with it the names that
+// masters gave to whoever worked on it; the inventory says them (Formerly), and what
+// a job log has at one of them is looked for in that folder.
+//
 // # Reports of batch jobs
 //
 // What operators of a batch job report lies in files (reports.go):

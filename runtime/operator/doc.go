@@ -17,6 +17,11 @@
 // emits one record a key in Finish; sort emits everything there, sorted in
 // files without a name as far as its memory does not reach.
 //
+// What is bounded: a sort holds records of Context.Memory bytes, or 16 MiB where
+// nobody says (the heap may reserve up to twice that while it grows); the rest is on
+// disk. Join, count and window sum keep the state of their partition on the heap,
+// as in streaming, and no option limits it: a job bounds it by its parallelism.
+//
 // A file sink leaves a hidden file that carries the run of the job and the name of
 // its attempt (AttemptName), so that several jobs may write to one folder. It and
 // its entry in the folder are durable when the attempt ends. The master makes it
