@@ -15,11 +15,11 @@ var (
 	kinds = []string{
 		"fault", "job-state", "task-state", "worker-lost", "checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-completed",
 		"checkpoint-failed", "checkpoint-declined", "restore-assigned", "restore-read", "restore-filtered", "restore-spilled", "restore-drained",
-		"first-output", "caught-up", "partition-kept", "partition-lost", "event-replayed", "event-log-failed", "event-log-resumed", "commit-failed", "master-elected", "host-sample", "throughput",
+		"first-output", "caught-up", "partition-kept", "partition-lost", "event-replayed", "master-elected", "host-sample", "throughput",
 	}
 	states = []string{
 		"CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "FAILING", "FAILED", "CANCELING", "CANCELLING", "CANCELED",
-		"RESTARTING", "RECONCILING", "SUSPENDED",
+		"RESTARTING", "RECONCILING", "SUSPENDED", "UNPROTECTED", "PROTECTED", "UNCOMMITTED",
 	}
 	paths    = []string{"upstream", "downstream", "during", "none", "full", "event-log"}
 	verdicts = []string{"faster", "slower", "same", "inconclusive"}

@@ -18,10 +18,10 @@
 //	job-state RECONCILING from the end of the replay until the partitions that workers hold are known
 //	event-replayed        once, after the replay: records is the number of events, bytes the size of the log;
 //	                      a reason says why it was of no use and all began anew
-//	event-log-failed      what finishes is not durable from here on, and it is tried again: reason; detail: what
+//	job-state UNPROTECTED what finishes is not durable from here on, and it is tried again: reason; detail: what
 //	                      failed, "events", "result" or "output"; "end": the job ends without its log
-//	event-log-resumed     it is again, with all that had finished; detail
-//	commit-failed         a round of commits has failed: reason; detail: how many are committed and how many not
+//	job-state PROTECTED   it is again, with all that had finished; detail
+//	job-state UNCOMMITTED a round of commits has failed: reason; detail: how many are committed and how many not
 //	partition-kept        vertex and subtask whose finished output the new master found
 //	partition-lost        vertex and subtask whose finished output is gone and is made again; reason
 //

@@ -66,7 +66,7 @@ func (l *ledger) figures(log *timeline.Log) *BatchFigures {
 		f.Leftover = &l.sum.Leftover
 	}
 	for _, e := range log.Sorted() {
-		if e.Kind == timeline.EventLogFailed {
+		if e.Kind == timeline.JobState && e.State == timeline.Unprotected {
 			f.Unprotected = e.T
 			break
 		}

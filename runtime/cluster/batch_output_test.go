@@ -53,7 +53,7 @@ func filesHold(t *testing.T, c cluster.Running, records int) {
 // repeats, or makes anew where there is no log: the files hold everything once.
 //
 // Fails if a commit that was carried out before is an error for the next master;
-// without the log, if hardened.anew takes nothing back.
+// without the log, if withdraw takes nothing back.
 func TestBatchFilesAreCommittedOnce(t *testing.T) {
 	for _, recovery := range []bool{true, false} {
 		t.Run(fmt.Sprint("recovery=", recovery), func(t *testing.T) {

@@ -216,9 +216,9 @@ func (j *journal) trouble(what string, cause error) {
 	if !changed || j.folder.dead.Load() {
 		return
 	}
-	e := timeline.Of(timeline.EventLogResumed)
+	e := timeline.Job(timeline.Protected, "")
 	if cause != nil {
-		e.Kind, e.Reason = timeline.EventLogFailed, cause.Error()
+		e = timeline.Job(timeline.Unprotected, cause.Error())
 	}
 	e.Detail = what
 	j.m.cfg.Timeline.Add(e)

@@ -276,8 +276,8 @@ func TestBatchCommitsFailForAWhile(t *testing.T) {
 		if err := m.Err(); err != nil {
 			t.Error(err)
 		}
-		failed := j.events(timeline.CommitFailed)
-		if len(failed) != tried || tried < 5 || tried > 20 || failed[0] != "commit-failed 4 committed, 2 not" {
+		failed := j.states(timeline.Uncommitted)
+		if len(failed) != tried || tried < 5 || tried > 20 || failed[0] != "UNCOMMITTED 4 committed, 2 not" {
 			t.Errorf("%d tries, %d events: %q", tried, len(failed), failed)
 		}
 		if files := visible(j.in("output")); len(files) != 2 {
@@ -315,7 +315,7 @@ func TestBatchCommitsAreSynced(t *testing.T) {
 		if err := m.Err(); err != nil {
 			t.Error(err)
 		}
-		if failed := j.events(timeline.CommitFailed); !slices.Equal(failed, []string{"commit-failed 0 committed, 6 not"}) {
+		if failed := j.states(timeline.Uncommitted); !slices.Equal(failed, []string{"UNCOMMITTED 0 committed, 6 not"}) {
 			t.Errorf("rounds that failed: %q", failed)
 		}
 		if !slices.Equal(synced, []string{"output", "output"}) || reports != 2 {

@@ -114,6 +114,16 @@ func (j *batchJob) events(kinds ...timeline.Kind) (found []string) {
 	return found
 }
 
+// states are these of the job's, with their details, in order.
+func (j *batchJob) states(which ...string) (found []string) {
+	for _, e := range j.log.Events() {
+		if e.Kind == timeline.JobState && slices.Contains(which, e.State) {
+			found = append(found, e.State+" "+e.Detail)
+		}
+	}
+	return found
+}
+
 // actor is a worker that does nothing and says that it has done all.
 type actor struct {
 	*fakeWorker
@@ -263,7 +273,7 @@ func TestBatchDiskFailsForAWhile(t *testing.T) {
 		w := j.act(network, nil, "")
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
-		if got := j.events(timeline.EventLogFailed, timeline.EventLogResumed); !slices.Equal(got, []string{"event-log-failed events"}) {
+		if got := j.states(timeline.Unprotected, timeline.Protected); !slices.Equal(got, []string{"UNPROTECTED events"}) {
 			t.Errorf("while the log fails: %q", got)
 		}
 		if done := j.events(timeline.TaskState); len(done) == 0 {
@@ -273,8 +283,8 @@ func TestBatchDiskFailsForAWhile(t *testing.T) {
 		if d := time.Since(begin).Round(time.Second); d < 25*time.Second || d > 27*time.Second || m.Err() != nil {
 			t.Errorf("ended after %v: %v", d, m.Err())
 		}
-		want := []string{"event-log-failed events", "event-log-resumed events", "event-log-failed result", "event-log-resumed result"}
-		if got := j.events(timeline.EventLogFailed, timeline.EventLogResumed); !slices.Equal(got, want) {
+		want := []string{"UNPROTECTED events", "PROTECTED events", "UNPROTECTED result", "PROTECTED result"}
+		if got := j.states(timeline.Unprotected, timeline.Protected); !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 		if j.result.kept == nil {
@@ -300,9 +310,9 @@ func TestBatchDiskStaysAway(t *testing.T) {
 		want   []string
 		kept   bool
 	}{
-		"result": {full, false, insistLimit, []string{"event-log-failed result"}, false},
-		"events": {nil, true, 30 * time.Second, []string{"event-log-failed events", "event-log-failed end"}, true},
-		"both":   {full, true, 30*time.Second + insistLimit, []string{"event-log-failed events", "event-log-failed end", "event-log-failed result"}, false},
+		"result": {full, false, insistLimit, []string{"UNPROTECTED result"}, false},
+		"events": {nil, true, 30 * time.Second, []string{"UNPROTECTED events", "UNPROTECTED end"}, true},
+		"both":   {full, true, 30*time.Second + insistLimit, []string{"UNPROTECTED events", "UNPROTECTED end", "UNPROTECTED result"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -323,7 +333,7 @@ func TestBatchDiskStaysAway(t *testing.T) {
 				if d := time.Since(begin); d < test.limit || d > test.limit+15*time.Second || m.Err() != nil {
 					t.Errorf("ended after %v: %v", d, m.Err())
 				}
-				if got := j.events(timeline.EventLogFailed, timeline.EventLogResumed); !slices.Equal(got, test.want) {
+				if got := j.states(timeline.Unprotected, timeline.Protected); !slices.Equal(got, test.want) {
 					t.Errorf("got  %q\nwant %q", got, test.want)
 				}
 				if (j.result.kept != nil) != test.kept {

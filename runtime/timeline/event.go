@@ -27,16 +27,29 @@ const (
 	PartitionKept          Kind = "partition-kept"
 	PartitionLost          Kind = "partition-lost"
 	EventReplayed          Kind = "event-replayed"
-	EventLogFailed         Kind = "event-log-failed"
-	EventLogResumed        Kind = "event-log-resumed"
-	CommitFailed           Kind = "commit-failed"
 	HostSample             Kind = "host-sample"
 	Throughput             Kind = "throughput"
 )
 
-// Suspended is the state of a JobState that a worker tells when it has lost the
-// master of a job that is not over: as far as it sees, nobody leads the job.
-const Suspended = "SUSPENDED"
+// States of a JobState that no scheduler decides on.
+const (
+	// Suspended: a worker has lost the master of a job that is not over; as far as
+	// it sees, nobody leads the job.
+	Suspended = "SUSPENDED"
+	// Unprotected: what finishes is not durable from here on, with the reason;
+	// Protected: it is again.
+	Unprotected = "UNPROTECTED"
+	Protected   = "PROTECTED"
+	// Uncommitted: a round of commits has failed, with the reason.
+	Uncommitted = "UNCOMMITTED"
+)
+
+// Job makes an event of the job.
+func Job(state, reason string) Event {
+	e := Of(JobState)
+	e.State, e.Reason = state, reason
+	return e
+}
 
 // None marks a numeric field that does not apply to an event.
 const None = -1

@@ -108,7 +108,7 @@ func (s *Scheduler) recorded() bool {
 		return false
 	}
 	c.logFrom, c.unprotected = never, true
-	e := timeline.Of(timeline.EventLogFailed)
+	e := timeline.Job(timeline.Unprotected, "")
 	e.Detail = "end"
 	e.Reason = fmt.Sprintf("%d events could not be made durable in %v: the job ends unprotected, a master that is lost before that costs what they say", s.logged-s.durable, logLimit)
 	s.emit(Note{e})
@@ -184,8 +184,7 @@ func (s *Scheduler) outputCommitted(e OutputCommitted) {
 	if e.Err == nil || s.phase != phaseRunning && s.phase != phaseCommitting {
 		return
 	}
-	note := timeline.Of(timeline.CommitFailed)
-	note.Reason = e.Err.Error()
+	note := timeline.Job(timeline.Uncommitted, e.Err.Error())
 	note.Detail = fmt.Sprintf("%d committed, %d not", len(c.done), len(c.todo))
 	s.emit(Note{note})
 	if c.failing == never {

@@ -577,8 +577,8 @@ func printEffects(es []Effect) string {
 			switch e.Event.Kind {
 			case timeline.PartitionKept, timeline.PartitionLost:
 				fmt.Fprintf(&b, "%s %s %s/%d#%d %s\n", e.Event.Kind, e.Event.Detail, e.Event.Vertex, e.Event.Subtask, e.Event.Attempt, e.Event.Reason)
-			case timeline.CommitFailed, timeline.EventLogFailed:
-				fmt.Fprintf(&b, "%s: %s (%s)\n", e.Event.Kind, e.Event.Reason, e.Event.Detail)
+			case timeline.JobState:
+				fmt.Fprintf(&b, "%s: %s (%s)\n", e.Event.State, e.Event.Reason, e.Event.Detail)
 			case timeline.EventReplayed:
 				fmt.Fprintf(&b, "replayed %d events, %s\n", e.Event.Records, e.Event.Detail)
 			case timeline.TaskState:
