@@ -33,8 +33,9 @@
 // of a worker counts as one failure of all it ran and held. A task that is to run
 // again belongs to one restart; nothing is deployed that reads what is to be
 // written anew. Where the restart strategy sets no delay, what fails again without
-// having finished in between waits longer and longer (restartPause). What has been consumed is released, in hardened mode only when
-// the log has the consumer's end: else a crash would run the producers again.
+// having finished in between waits longer and longer (restartPause). What has been
+// consumed is released, in hardened mode only when the log has the consumer's end:
+// else a crash would run the producers again.
 //
 // # The end
 //
@@ -55,7 +56,8 @@
 // # What the integrator feeds
 //
 //	Start            once, after opening the log: HasLog = Store.HasEvents; with
-//	                 recovery off, whether the folder holds a log at all
+//	                 recovery off, whether the folder holds a log at all. Workers and
+//	                 Patience: whom to wait for that a young log does not name
 //	WorkerJoined     with its slots; before any other news of it
 //	WorkerLost       also for a worker that the log's WorkerSet names and that is
 //	                 known to be dead, unless another one will have its folder:
@@ -98,8 +100,9 @@
 //	                     every other split is unassigned, whatever State says. "No
 //	                     more splits" is told to every attempt anew
 //	ResetSubtasks        SubtaskFailed, then SubtaskReset to -1 for each
-//	Deploy               queue it at the worker until a slot is free: a cancelled
-//	                     attempt may hold one for a while. A second, speculative
+//	Deploy               start it. Slots are counted here: a worker that lost its
+//	                     connection and came back may still run old attempts beside
+//	                     it until these have been cancelled. A second, speculative
 //	                     attempt of a source is given the splits of its subtask
 //	Cancel, Release      tell the worker; a worker that is gone needs no telling
 //	CommitOutput         make the attempts' files visible, durably; doing it twice
@@ -122,8 +125,9 @@
 //	snapshots    part of a finished event          events of their own
 //	finished     counts if a snapshot follows      counts, with the splits it names
 //	takeover     nothing is logged                 EpochStarted lists what was kept
-//	wait         all expected partitions           all known workers, those that have
-//	                                               their folders, or dead
+//	wait         all expected partitions           all workers that the log names or
+//	                                               that are said to live, or those
+//	                                               that have their folders; not dead
 //	leftovers    stay                              keep and release lists
 //	running      is lost                           goes on (adopted)
 //	widening     not after a takeover              as at any time
