@@ -15,7 +15,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -333,22 +332,42 @@ func TestNoSleep(t *testing.T) {
 			return
 		}
 		f, set := parse(t, name)
-		bubble := slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool {
-			p, _ := strconv.Unquote(i.Path.Value)
-			return p == "testing/synctest"
-		})
-		if bubble {
-			return
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
-				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
-					t.Errorf("%s: time.Sleep in a test", set.Position(n.Pos()))
-				}
+		bubbles := map[string]bool{} // functions that make one, and those that they call
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && len(uses(fn, "synctest", "")) > 0 {
+				bubbles[fn.Name.Name] = true
+				ast.Inspect(fn, func(n ast.Node) bool {
+					if c, ok := n.(*ast.CallExpr); ok {
+						if x, ok := c.Fun.(*ast.Ident); ok {
+							bubbles[x.Name] = true
+						}
+					}
+					return true
+				})
 			}
-			return true
-		})
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && bubbles[fn.Name.Name] {
+				continue
+			}
+			for _, at := range uses(d, "time", "Sleep") {
+				t.Errorf("%s: time.Sleep in a test, outside of a bubble", set.Position(at))
+			}
+		}
 	})
+}
+
+// uses finds where something of a package is used; any of it with an empty name.
+func uses(in ast.Node, pkg, name string) (at []token.Pos) {
+	ast.Inspect(in, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && (name == "" || s.Sel.Name == name) {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == pkg {
+				at = append(at, n.Pos())
+			}
+		}
+		return true
+	})
+	return at
 }
 
 // TestFileLengths: a file has one subject, and fits a reader's head.
