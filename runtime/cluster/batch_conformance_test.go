@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"benchrun/runtime/cluster"
 	"benchrun/runtime/exchange"
@@ -101,18 +102,30 @@ func TestFLINK11813_AFinishedJobDoesNotRunAgain(t *testing.T) {
 			})}.config(t, j)
 			cfg.Batch, cfg.Transport = true, quiet
 			log := cfg.Timeline
-			point, err := failpoint.Lookup("joblog/delete")
+			deleting, err := failpoint.Lookup("joblog/delete")
 			if err != nil {
 				t.Fatal(err)
 			}
-			over := make(chan struct{})
+			deleted, err := failpoint.Lookup("joblog/deleted")
+			if err != nil {
+				t.Fatal(err)
+			}
+			over := func() bool { // files of the log also go when it begins
+				_, err := os.Stat(filepath.Join(dir, "master", "result.json"))
+				return err == nil
+			}
+			defer deleting.Arm(func(int, string) error {
+				if over() {
+					quiet.mute() // nobody says that it has cleaned up
+				}
+				return nil
+			})()
+			gone := make(chan struct{})
 			var once sync.Once
-			defer point.Arm(func(int, string) error {
-				once.Do(func() {
-					// The job is over: nobody says that it has cleaned up.
-					quiet.mute()
-					close(over)
-				})
+			defer deleted.Arm(func(int, string) error {
+				if e, err := os.ReadDir(filepath.Join(dir, "master", "job-events")); err == nil && len(e) == 0 && over() {
+					once.Do(func() { close(gone) })
+				}
 				return nil
 			})()
 			c, err := cluster.StartBatch(cfg)
@@ -120,12 +133,10 @@ func TestFLINK11813_AFinishedJobDoesNotRunAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			cleanUp(t, c, log)
-			<-over
-			for { // until the log is gone
-				e, err := os.ReadDir(filepath.Join(dir, "master", "job-events"))
-				if err == nil && len(e) == 0 {
-					break
-				}
+			select {
+			case <-gone:
+			case <-time.After(finishLimit):
+				t.Fatal("the log does not go")
 			}
 			begin := len(log.Events())
 			if err := c.KillMaster(0, func() {}); err != nil {
