@@ -55,6 +55,7 @@ type Batch struct {
 	// Of a master that takes a job over.
 	replayed bool
 	asked    map[batch.Worker]bool // for their inventories, by the scheduler
+	silent   map[batch.Worker]bool // asked for them, and not answered yet
 	dead     map[batch.Worker]bool // of those that a log may know: they will not come
 	before   map[attemptKey]uint64 // epochs of attempts of masters before, as workers report them
 	goneOn   map[attemptKey]bool   // of them: those that count under this master
@@ -73,6 +74,7 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 		partitions: map[joblog.TaskID]map[batch.PartitionID]batch.Worker{},
 		told:       map[batch.Worker]producerLists{},
 		asked:      map[batch.Worker]bool{},
+		silent:     map[batch.Worker]bool{},
 		dead:       map[batch.Worker]bool{},
 		before:     map[attemptKey]uint64{},
 		goneOn:     map[attemptKey]bool{},

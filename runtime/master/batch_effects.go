@@ -16,7 +16,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 	switch x := x.(type) {
 	case batch.AskInventory:
 		m.asked[x.Worker] = true
-		m.workers.send(x.Worker, control.AskInventory{Epoch: epoch})
+		m.askInventory(x.Worker)
 	case batch.SettleInventory:
 		for _, id := range x.Adopt {
 			if _, own := m.attempts[id]; !own {

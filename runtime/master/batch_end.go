@@ -27,11 +27,27 @@ func (m *Batch) terminal(x batch.Terminal) {
 	if x.Status != scheduling.StatusSuspended {
 		for _, w := range m.workers.inOrder() {
 			m.ending.workers[w.id] = true
-			w.conn.Send(control.JobOver{Epoch: m.cfg.Epoch})
+			if !m.silent[w.id] { // else letGo tells it
+				w.conn.Send(control.JobOver{Epoch: m.cfg.Epoch})
+			}
 		}
 	}
 	m.endLimit.Reset(leftoverLimit)
 	m.finishEnd()
+}
+
+// letGo ends the job on a worker that comes to say only now what it has: nobody
+// needs that any more, and it is no leftover of a job that nobody told to go.
+func (m *Batch) letGo(w *worker, x control.Inventory) {
+	settle := control.Settle{Epoch: m.cfg.Epoch}
+	for _, h := range x.Partitions {
+		settle.Release = append(settle.Release, h.Partition)
+	}
+	for _, r := range x.Running {
+		settle.Cancel = append(settle.Cancel, r.Attempt)
+	}
+	w.conn.Send(settle)
+	w.conn.Send(control.JobOver{Epoch: m.cfg.Epoch})
 }
 
 // cleaned: a worker has nothing of the job any more, or is gone.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,21 +133,27 @@ type actor struct {
 	outputs map[joblog.AttemptID][]batch.Output
 	output  string // folder of its reports
 	writes  func(joblog.AttemptID) (reports []control.Report, done bool)
-	waits   string // for the tasks of this vertex: they never finish
+	waits   string        // for the tasks of this vertex: they never finish
+	looks   time.Duration // for what it has, before it answers
 	over    chan struct{}
 }
 
 // act joins a master. What another actor held is there.
 func (j *batchJob) act(p *pipe, before *actor, waits string) *actor {
-	w := &actor{
-		fakeWorker: joinAs(j.t, p, control.Hello{Slots: 2}), output: j.output, writes: j.writes, splits: map[joblog.AttemptID][]string{},
-		outputs: map[joblog.AttemptID][]batch.Output{}, waits: waits, over: make(chan struct{}),
-	}
+	w := j.newActor(p, waits)
 	if before != nil {
 		w.holds = before.holds
 	}
 	go w.play()
 	return w
+}
+
+// newActor is one that has yet to play.
+func (j *batchJob) newActor(p *pipe, waits string) *actor {
+	return &actor{
+		fakeWorker: joinAs(j.t, p, control.Hello{Slots: 2}), output: j.output, writes: j.writes, splits: map[joblog.AttemptID][]string{},
+		outputs: map[joblog.AttemptID][]batch.Output{}, waits: waits, over: make(chan struct{}),
+	}
 }
 
 // leave ends it.
@@ -161,9 +168,12 @@ func (w *actor) play() {
 	for m := range w.got {
 		switch m := m.(type) {
 		case control.AskInventory:
+			time.Sleep(w.looks)
 			w.Send(control.Inventory{Epoch: m.Epoch, Partitions: w.holds, Records: make([]int64, len(w.holds))})
 		case control.ReleasePartitions:
-			w.holds = slices.DeleteFunc(w.holds, func(h batch.Held) bool { return slices.Contains(m.Partitions, h.Partition) })
+			w.release(m.Partitions)
+		case control.Settle:
+			w.release(m.Release)
 		case control.DeployAttempt:
 			w.Send(control.AttemptState{Attempt: m.Attempt, State: scheduling.TaskRunning})
 			w.outputs[m.Attempt] = m.Outputs
@@ -176,9 +186,13 @@ func (w *actor) play() {
 			w.splits[m.Attempt] = append(w.splits[m.Attempt], m.Splits...)
 			w.finish(m.Attempt)
 		case control.JobOver:
-			w.Send(control.Leftover{Epoch: m.Epoch})
+			w.Send(control.Leftover{Epoch: m.Epoch, Bytes: int64(len(w.holds))})
 		}
 	}
+}
+
+func (w *actor) release(ids []batch.PartitionID) {
+	w.holds = slices.DeleteFunc(w.holds, func(h batch.Held) bool { return slices.Contains(ids, h.Partition) })
 }
 
 func (w *actor) finish(id joblog.AttemptID) {
@@ -348,4 +362,43 @@ func TestBatchDiskStaysAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A worker joins on the folder of one that died while the job ends, and the end is
+// there before it could say what it has. It is told to let go of that before it is
+// asked what is left over.
+//
+// Fails if terminal does not wait for inventories that were asked for, or if what
+// they name is not released.
+func TestBatchEndsBeforeAnInventory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newBatchJob(t, nil)
+		committing := make(chan struct{})
+		var once sync.Once
+		defer point(t, "reports/rename").Arm(func(int, string) error {
+			once.Do(func() {
+				close(committing)
+				time.Sleep(time.Second)
+			})
+			return nil
+		})()
+		m, network := j.master()
+		m.Begin(0, 1, time.Minute)
+		w := j.act(network, nil, "")
+		<-committing
+		heir := j.newActor(network, "")
+		heir.looks = 5 * time.Second
+		heir.holds = []batch.Held{{Partition: batch.PartitionID{DataSet: "a->b#0", Producer: joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "a"}, Epoch: 1}}, Bytes: make([]int64, 2)}}
+		go heir.play()
+		<-m.Done()
+		if err := m.Err(); err != nil {
+			t.Error(err)
+		}
+		if f := m.Figures(); !f.Ended || f.Leftover != 0 {
+			t.Errorf("%d bytes are left over, ended %v", f.Leftover, f.Ended)
+		}
+		m.Close()
+		w.leave()
+		heir.leave()
+	})
 }

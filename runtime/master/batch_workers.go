@@ -72,14 +72,20 @@ func (m *Batch) introduce(w *worker) {
 func (m *Batch) sweepWorker(w *worker) {
 	m.loop.enqueue(func() {
 		if !m.asked[w.id] {
-			m.workers.send(w.id, control.AskInventory{Epoch: m.cfg.Epoch})
+			m.askInventory(w.id)
 		}
 	})
+}
+
+func (m *Batch) askInventory(id batch.Worker) {
+	m.silent[id] = true
+	m.workers.send(id, control.AskInventory{Epoch: m.cfg.Epoch})
 }
 
 // workerLost implements members.
 func (m *Batch) workerLost(w *worker, err error) {
 	delete(m.told, w.id)
+	delete(m.silent, w.id)
 	m.dead[w.id] = true // the scheduler may not have begun
 	for id, name := range m.attempts {
 		if name == w.id {
@@ -99,6 +105,11 @@ func (m *Batch) workerLost(w *worker, err error) {
 
 // inventoried takes what a worker has.
 func (m *Batch) inventoried(w *worker, x control.Inventory) {
+	delete(m.silent, w.id)
+	if m.ending.workers[w.id] {
+		m.letGo(w, x)
+		return
+	}
 	for i := range x.Partitions {
 		m.track(x.Partitions[i].Partition, w.id)
 		m.ofBefore(x.Partitions[i].Partition.Producer)
