@@ -114,14 +114,14 @@ func TestFLINK11813_AFinishedJobDoesNotRunAgain(t *testing.T) {
 				_, err := os.Stat(filepath.Join(dir, "master", "result.json"))
 				return err == nil
 			}
+			var muted, once sync.Once
 			defer deleting.Arm(func(int, string) error {
 				if over() {
-					quiet.mute() // nobody says that it has cleaned up
+					muted.Do(quiet.mute) // nobody says to this master that it has cleaned up
 				}
 				return nil
 			})()
 			gone := make(chan struct{})
-			var once sync.Once
 			defer deleted.Arm(func(int, string) error {
 				if e, err := os.ReadDir(filepath.Join(dir, "master", "job-events")); err == nil && len(e) == 0 && over() {
 					once.Do(func() { close(gone) })
