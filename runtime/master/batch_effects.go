@@ -76,6 +76,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 	case batch.Note:
 		m.note(x.Event)
 	case batch.Terminal:
+		m.ending.decided = x.Status != scheduling.StatusSuspended
 		m.log.do(func() { m.terminal(x) })
 	default:
 		panic(fmt.Sprintf("master: unknown effect %T", x))

@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"benchrun/runtime/control"
-	"benchrun/runtime/scheduling"
 	"benchrun/runtime/scheduling/batch"
 )
 
 // batchEnd is the end of the job under way.
 type batchEnd struct {
+	decided  bool                  // nobody needs anything of the job any more
 	closing  bool                  // the log is being closed
 	terminal *batch.Terminal       // nil: not yet
 	workers  map[batch.Worker]bool // that have yet to say what they had left
@@ -24,7 +24,7 @@ const leftoverLimit = 10 * time.Second
 func (m *Batch) terminal(x batch.Terminal) {
 	m.workers.shut = true
 	m.ending.terminal, m.ending.workers = &x, map[batch.Worker]bool{}
-	if x.Status != scheduling.StatusSuspended {
+	if m.ending.decided {
 		for _, w := range m.workers.inOrder() {
 			m.ending.workers[w.id] = true
 			if !m.silent[w.id] { // else letGo tells it
@@ -36,8 +36,9 @@ func (m *Batch) terminal(x batch.Terminal) {
 	m.finishEnd()
 }
 
-// letGo ends the job on a worker that comes to say only now what it has: nobody
-// needs that any more, and it is no leftover of a job that nobody told to go.
+// letGo answers a worker that comes to say only now what it has: nobody needs that
+// any more, and it is no leftover of a job that nobody told to go. If terminal has
+// passed it by, this ends the job there.
 func (m *Batch) letGo(w *worker, x control.Inventory) {
 	settle := control.Settle{Epoch: m.cfg.Epoch}
 	for _, h := range x.Partitions {
@@ -47,7 +48,9 @@ func (m *Batch) letGo(w *worker, x control.Inventory) {
 		settle.Cancel = append(settle.Cancel, r.Attempt)
 	}
 	w.conn.Send(settle)
-	w.conn.Send(control.JobOver{Epoch: m.cfg.Epoch})
+	if m.ending.workers[w.id] {
+		w.conn.Send(control.JobOver{Epoch: m.cfg.Epoch})
+	}
 }
 
 // cleaned: a worker has nothing of the job any more, or is gone.

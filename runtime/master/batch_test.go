@@ -365,14 +365,27 @@ func TestBatchDiskStaysAway(t *testing.T) {
 }
 
 // A worker joins on the folder of one that died while the job ends, and the end is
-// there before it could say what it has. It is told to let go of that before it is
-// asked what is left over.
+// decided before it could say what it has, or carried out, too. It is told to let go
+// of that before it is asked what is left over.
 //
-// Fails if terminal does not wait for inventories that were asked for, or if what
-// they name is not released.
+// Fails if terminal does not wait for inventories that were asked for, if what they
+// name is not released, or only when all have been told of the end.
 func TestBatchEndsBeforeAnInventory(t *testing.T) {
+	for name, looks := range map[string]time.Duration{"carried out": 8 * time.Second, "decided": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) { endsBeforeAnInventory(t, looks) })
+	}
+}
+
+func endsBeforeAnInventory(t *testing.T, looks time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newBatchJob(t, nil)
+		begin := time.Now()
+		j.result.fails = func() error { // so the end is decided, and not carried out
+			if time.Since(begin) < 4*time.Second {
+				return errors.New("no space left")
+			}
+			return nil
+		}
 		committing := make(chan struct{})
 		var once sync.Once
 		defer point(t, "reports/rename").Arm(func(int, string) error {
@@ -387,7 +400,7 @@ func TestBatchEndsBeforeAnInventory(t *testing.T) {
 		w := j.act(network, nil, "")
 		<-committing
 		heir := j.newActor(network, "")
-		heir.looks = 5 * time.Second
+		heir.looks = looks
 		heir.holds = []batch.Held{{Partition: batch.PartitionID{DataSet: "a->b#0", Producer: joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "a"}, Epoch: 1}}, Bytes: make([]int64, 2)}}
 		go heir.play()
 		<-m.Done()

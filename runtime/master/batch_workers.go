@@ -106,7 +106,7 @@ func (m *Batch) workerLost(w *worker, err error) {
 // inventoried takes what a worker has.
 func (m *Batch) inventoried(w *worker, x control.Inventory) {
 	delete(m.silent, w.id)
-	if m.ending.workers[w.id] {
+	if m.ending.decided {
 		m.letGo(w, x)
 		return
 	}
