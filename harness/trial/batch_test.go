@@ -484,3 +484,38 @@ func TestRandomTaskOfBatch(t *testing.T) {
 		}
 	}
 }
+
+// A worker is lost with what it had made, and the master dies before anything could
+// be made again: the work was never back, so how long that took and what was done
+// again are absent. A loss that costs nothing was made good when it was known.
+//
+// Fails if nobody looks for losses that are open.
+func TestParityAfterALossThatWasCutShort(t *testing.T) {
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	event := func(at time.Duration, k timeline.Kind, state string, subtask int) timeline.Event {
+		e := timeline.Task(k, "a", subtask, 0)
+		e.T, e.State = at, state
+		if state == "FINISHED" {
+			e.Records = 100
+		}
+		return e
+	}
+	events := []timeline.Event{event(ms(0), timeline.TaskState, "RUNNING", 0), event(ms(50), timeline.TaskState, "FINISHED", 0)}
+	lost := timeline.Of(timeline.WorkerLost)
+	lost.T = ms(102)
+	events = append(events, lost)
+	end := event(ms(300), timeline.JobState, "FINISHED", 0)
+	windows := []Window{{Name: "lose", Kind: "kill-worker", T0: ms(100)}, {Name: "kill", Kind: "kill-jobmanager", T0: ms(105)}}
+
+	m := measureBatch(append(slices.Clone(events), end), windows, nil)[0].Metrics
+	near(t, m, "time_to_parity_s", 0.002)
+
+	gone := event(ms(103), timeline.PartitionLost, "", 0)
+	m = measureBatch(append(slices.Clone(events), gone, end), windows, nil)[0].Metrics
+	near(t, m, "detect_s", 0.002)
+	for _, name := range []string{"time_to_parity_s", "reexecuted_fraction", "avoidable_reexecuted_fraction"} {
+		if v, ok := m[name]; ok {
+			t.Errorf("%s = %v", name, v)
+		}
+	}
+}

@@ -51,6 +51,7 @@ func (m *batchMeasurement) measure() {
 	base, known := m.control()
 	if !known && m.window.Kind != killMaster {
 		base, known = m.noticed()
+		known = known && !m.open()
 	}
 	back := false
 	if known {
@@ -74,6 +75,21 @@ func (m *batchMeasurement) noticed() (time.Duration, bool) {
 		return m.known, true
 	}
 	return m.window.T0, !m.cut()
+}
+
+// open tells whether another fault ended the window while outputs were lost and not
+// made again. Whether somebody would have needed them nobody knows.
+func (m *batchMeasurement) open() bool {
+	lost := map[taskKey]bool{}
+	for _, e := range m.events {
+		switch k := (taskKey{e.Vertex, e.Subtask}); {
+		case e.Kind == timeline.PartitionLost:
+			lost[k] = true
+		case e.Kind == timeline.TaskState && e.State == "FINISHED":
+			delete(lost, k)
+		}
+	}
+	return m.cut() && len(lost) > 0
 }
 
 // first finds an event of the window, from a moment on.
