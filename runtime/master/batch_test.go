@@ -133,8 +133,8 @@ type actor struct {
 	outputs map[joblog.AttemptID][]batch.Output
 	output  string // folder of its reports
 	writes  func(joblog.AttemptID) (reports []control.Report, done bool)
-	waits   string        // for the tasks of this vertex: they never finish
-	looks   time.Duration // for what it has, before it answers
+	waits   string           // for the tasks of this vertex: they never finish
+	looked  <-chan time.Time // for what it has, before it answers; nil: at once
 	over    chan struct{}
 }
 
@@ -168,7 +168,9 @@ func (w *actor) play() {
 	for m := range w.got {
 		switch m := m.(type) {
 		case control.AskInventory:
-			time.Sleep(w.looks)
+			if w.looked != nil {
+				<-w.looked
+			}
 			w.Send(control.Inventory{Epoch: m.Epoch, Partitions: w.holds, Records: make([]int64, len(w.holds))})
 		case control.ReleasePartitions:
 			w.release(m.Partitions)
@@ -400,7 +402,7 @@ func endsBeforeAnInventory(t *testing.T, looks time.Duration) {
 		w := j.act(network, nil, "")
 		<-committing
 		heir := j.newActor(network, "")
-		heir.looks = looks
+		heir.looked = time.After(looks)
 		heir.holds = []batch.Held{{Partition: batch.PartitionID{DataSet: "a->b#0", Producer: joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "a"}, Epoch: 1}}, Bytes: make([]int64, 2)}}
 		go heir.play()
 		<-m.Done()
