@@ -114,9 +114,10 @@ func TestBatchSpeculation(t *testing.T) {
 }
 
 // A log that is damaged in the middle is refused with its place; from scratch
-// the job begins anew.
+// the job begins anew. A torn end is cut off, and the timeline says so.
 //
-// Fails if master.Unreadable does not know damage, or if FromScratch is not asked.
+// Fails if master.Unreadable does not know damage, if FromScratch is not asked, or
+// if nobody asks the store what it has cut off.
 func TestBatchDamagedLog(t *testing.T) {
 	j := simple(1000, 2)
 	dir := t.TempDir()
@@ -128,29 +129,54 @@ func TestBatchDamagedLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for epoch := range uint64(2) { // two files: damage in the first one is no torn end
-		s, err := joblog.OpenHardened(d, joblog.Config{Job: "job", Epoch: epoch + 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+	s, err := joblog.OpenHardened(d, joblog.Config{Job: "job"}) // of epoch 0: the master that comes has the first
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the last one would be a torn end
 		s.Append(joblog.Entry{Event: joblog.JobVertexInitialized{Vertex: "numbers", Parallelism: 2}})
-		if err := s.Close(false); err != nil {
+		if err := s.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := s.Close(false); err != nil {
+		t.Fatal(err)
+	}
 	names, err := d.Names()
-	if err != nil || len(names) != 2 {
+	if err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
 	b, err := d.ReadFile(names[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[len(b)/2] ^= 1
-	if err := os.WriteFile(filepath.Join(events, names[0]), b, 0o644); err != nil {
+	write := func(in string, b []byte) {
+		if err := os.WriteFile(filepath.Join(in, names[0]), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	torn := filepath.Join(t.TempDir(), "master", "job-events")
+	if err := os.MkdirAll(torn, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cfg := setup{workers: 1, slots: 2, dir: dir, options: recovering(nil)}.config(t, j)
+	write(torn, b[:len(b)-1])
+	cfg := setup{workers: 1, slots: 2, dir: filepath.Dir(filepath.Dir(torn)), options: recovering(nil)}.config(t, j)
+	cfg.Batch = true
+	c, err := cluster.StartBatch(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleanUp(t, c, cfg.Timeline)
+	finish(t, c).exactly(t, 1000)
+	if count(cfg.Timeline, func(e timeline.Event) bool {
+		return e.Kind == timeline.EventReplayed && strings.Contains(e.Detail, " bytes at "+names[0]+":")
+	}) != 1 {
+		t.Error("nobody has said that an end was cut off")
+	}
+
+	b[len(b)/2] ^= 1
+	write(events, b)
+	cfg = setup{workers: 1, slots: 2, dir: dir, options: recovering(nil)}.config(t, j)
 	cfg.Batch = true
 	_, err = cluster.StartBatch(cfg)
 	var damaged *joblog.DamagedError
@@ -158,7 +184,7 @@ func TestBatchDamagedLog(t *testing.T) {
 		t.Fatalf("a damaged log: %v", err)
 	}
 	cfg.FromScratch = true
-	c, err := cluster.StartBatch(cfg)
+	c, err = cluster.StartBatch(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

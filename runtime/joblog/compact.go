@@ -29,7 +29,7 @@ func (h *Hardened) compact() error {
 		return err
 	}
 	frames := h.live.frames(h.cfg.Epoch, h.next)
-	b, err := appendHeader(nil, header{h.cfg.Job, true}, h.cfg.Epoch, h.next)
+	b, err := appendHeader(nil, header{h.cfg.Job, true}, h.cfg.Epoch, h.next, h.next+uint64(len(frames))-1)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (h *Hardened) compact() error {
 		var at int
 		b, at = beginFrame(b)
 		b = append(b, f.payload...)
-		if err := endFrame(b, at, f.kind, f.epoch, f.seq); err != nil {
+		if err := endFrame(b, at, f.kind, f.epoch, f.seq, h.synced); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // record finds the n-th record of a file, the header being number 0.
 func record(data []byte, n int) (from, to int) {
 	for ; ; n-- {
-		to = from + frameBytes + int(binary.LittleEndian.Uint32(data[from+24:]))
+		to = from + frameBytes + int(binary.LittleEndian.Uint32(data[from+32:]))
 		if n == 0 {
 			return from, to
 		}
@@ -27,8 +27,8 @@ func changed(data []byte, n int, change func(head []byte, payload []byte) []byte
 	from, to := record(data, n)
 	head := slices.Clone(data[from : from+frameBytes])
 	payload := change(head, slices.Clone(data[from+frameBytes:to]))
-	binary.LittleEndian.PutUint32(head[24:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(head[28:], checksum(head, payload))
+	binary.LittleEndian.PutUint32(head[32:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(head[36:], checksum(head, payload))
 	return slices.Concat(data[:from], head, payload, data[to:])
 }
 
@@ -58,12 +58,12 @@ func TestDamageIsRefusedWithItsPlace(t *testing.T) {
 		{"a torn end of the last file", func(f map[string]*inode) {
 			_, to := record(f["log.3"].data, 2)
 			f["log.3"].data = f["log.3"].data[:to+7]
-		}, "", fmt.Sprintf("log.3:%d", end-(end-third)), 8},
+		}, "", fmt.Sprintf("7 bytes at log.3:%d", third), 8},
 		{"a torn end of a file in the middle", func(f map[string]*inode) { f["log.1"].data = one[:end-5] },
 			fmt.Sprintf("job log is damaged at log.1:%d (record 3): the record has %d bytes, %d are there", third, end-third-frameBytes, end-third-frameBytes-5), "", 0},
 		{"a flipped bit in a payload", func(f map[string]*inode) { f["log.1"].data[second+frameBytes+1] ^= 4 },
 			fmt.Sprintf("job log is damaged at log.1:%d (record 2): wrong checksum", second), "", 0},
-		{"a flipped bit in the length", func(f map[string]*inode) { f["log.1"].data[second+26] ^= 1 },
+		{"a flipped bit in the length", func(f map[string]*inode) { f["log.1"].data[second+34] ^= 1 },
 			fmt.Sprintf("job log is damaged at log.1:%d (record 2): the record has %d bytes, %d are there", second, third-second-frameBytes+1<<16, end-second-frameBytes), "", 0},
 		{"no record where one is due", func(f map[string]*inode) { f["log.1"].data[second] = 'X' },
 			fmt.Sprintf("job log is damaged at log.1:%d (record 2): no record begins here", second), "", 0},
@@ -96,12 +96,12 @@ func TestDamageIsRefusedWithItsPlace(t *testing.T) {
 		{"a file of somebody else", func(f map[string]*inode) { f["log.2"].data = []byte("notes") },
 			"job log is damaged at log.2:0 (header): the file has no header: 5 bytes are too few for a record", "", 0},
 		{"another version", func(f map[string]*inode) { f["log.2"].data[4] = 9 },
-			"job log log.2 has format version 9, this program reads 1", "", 0},
+			"job log log.2 has format version 9, this program reads 2", "", 0},
 		{"another job", func(f map[string]*inode) {
 			f["log.2"].data = changed(f["log.2"].data, 0, func(h, p []byte) []byte { p[1] ^= 1; return p })
 		}, `job log log.2 belongs to job "kob", not to "job"`, "", 0},
 		{"a newer master", func(f map[string]*inode) {
-			f["log.4"] = &inode{data: must(appendHeader(nil, header{job: "job"}, 12, 10))(t)}
+			f["log.4"] = &inode{data: must(appendHeader(nil, header{job: "job"}, 12, 10, 0))(t)}
 		}, "job log log.4 was written in epoch 12, this master has epoch 9", "", 0},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -138,6 +138,95 @@ func TestDamageIsRefusedWithItsPlace(t *testing.T) {
 				t.Errorf("from scratch: %v, %v", got, err)
 			}
 		})
+	}
+}
+
+// A log of one file, as a job has that loses its master once. What was synced is
+// no torn end, whatever has happened to it, as long as something behind it says
+// so; what was written last is one. A compacted file is good as a whole or not.
+//
+// Fails if
+//   - endsTooEarly looks at the header only, or not at all,
+//   - endsTooEarly, or encode, takes what is due next for synced,
+//   - begin or sync does not count what it has synced,
+//   - the header of a compacted file does not vouch for its records.
+func TestTheLastFileIsDamagedWhereItWasSynced(t *testing.T) {
+	synced := func(compact bool) []byte {
+		d := newMemory()
+		s := open(t, d, 1)
+		for i := range 4 {
+			appendAll(t, s, finished("a", i, 1, 1))
+		}
+		if compact {
+			shut(t, s)
+			s = must(openHardened(d, Config{Job: "job", Epoch: 2}))(t)
+			if err := s.compact(); err != nil {
+				t.Fatal(err)
+			}
+			appendOne := func(i int) {
+				s.append(queued{Entry: Entry{Event: finished("b", i, 1, 2)}, number: uint64(i + 1)})
+				s.sync()
+			}
+			appendOne(0)
+			appendOne(1)
+			return d.entries["log.3"].data
+		}
+		shut(t, s)
+		return d.entries["log.1"].data
+	}
+	// afterTrouble is a file that begins with what could not be written into another.
+	afterTrouble := func() []byte {
+		d := newMemory()
+		s := must(openHardened(d, Config{Job: "job", Epoch: 1}))(t)
+		d.breakDown(errors.New("disk full"))
+		s.append(queued{Entry: Entry{Event: finished("a", 0, 1, 1)}, number: 1})
+		s.sync()
+		d.breakDown(nil)
+		s.sync()
+		s.append(queued{Entry: Entry{Event: finished("a", 1, 1, 1)}, number: 2})
+		s.sync()
+		return d.entries["log.2"].data
+	}
+	for _, c := range []struct {
+		what    string
+		data    []byte
+		records int // without the header
+		whole   int // that the header vouches for
+	}{
+		{"written", synced(false), 4, 0},
+		{"compacted", synced(true), 6, 4},
+		{"begun after trouble", afterTrouble(), 2, 0},
+	} {
+		last, end := record(c.data, c.records)
+		if end != len(c.data) {
+			t.Fatalf("%s: %d records end at %d of %d", c.what, c.records, end, len(c.data))
+		}
+		_, whole := record(c.data, c.whole)
+		check := func(what string, at int, data []byte, damage bool) {
+			d := newMemory()
+			d.entries["log.1"] = &inode{data: data, synced: len(data)}
+			s, err := openHardened(d, Config{Job: "job", Epoch: 9})
+			var damaged *DamagedError
+			switch {
+			case !damage && err != nil:
+				t.Fatalf("%s, %s at %d: %v", c.what, what, at, err)
+			case damage && (!errors.As(err, &damaged) || damaged.File != "log.1" || damaged.Offset > int64(at)):
+				t.Fatalf("%s, %s at %d: %v, not damage there", c.what, what, at, err)
+			case !damage && what != "cut" && (s.Torn() != fmt.Sprintf("%d bytes at log.1:%d", end-last, last) || len(replayed(t, s)) != c.records-1):
+				t.Fatalf("%s, %s at %d: torn %q", c.what, what, at, s.Torn())
+			}
+		}
+		for at := frameBytes + 5; at < end; at++ { // behind the header and the job's name
+			data := slices.Clone(c.data)
+			data[at] ^= 1 << (at % 8)
+			check("a flipped bit", at, data, at < last)
+			if at < last && c.data[at] != 0 {
+				data = slices.Clone(c.data)
+				clear(data[at:min(at+7, last)])
+				check("a hole", at, data, true)
+			}
+			check("cut", at, c.data[:at], at < whole)
+		}
 	}
 }
 

@@ -54,9 +54,9 @@
 // Files log.N, N counting up; each incarnation begins a file of its own. A file
 // is a row of records:
 //
-//	0  magic "BRJL"   8  epoch (8)      24 length of the payload (4)
-//	4  version (1)    16 sequence (8)   28 CRC32C of bytes 0..27 and payload (4)
-//	5  type (1)       32 payload
+//	0  magic "BRJL"   8  epoch (8)      32 length of the payload (4)
+//	4  version (1)    16 sequence (8)   36 CRC32C of bytes 0..35 and payload (4)
+//	5  type (1)       24 synced (8)     40 payload
 //	6  zero (2)
 //
 // Integers are little-endian; payloads are rows of varints and of strings with
@@ -66,11 +66,17 @@
 // ends: what follows that point there was written by a master that had lost its
 // leadership, or failed to become durable and is repeated, and is void.
 //
+// Each record says up to which sequence everything was on the disk when it was
+// written; the header of a compacted file, up to which its own records are.
+//
 // The end of the last file may be torn: it is cut off at the first record that
-// is not good, and a file without a good header is removed. Damage anywhere
-// else, and an event that this program cannot decode, is refused with its place
-// (DamagedError), as are logs of another job
-// (ForeignError), version (VersionError) or of a newer master (StaleError).
+// is not good, unless the header, or a good record behind, says that what was
+// there had been synced. A file without a good header is removed, if it holds no
+// record. Damage anywhere else, and an event that this program cannot decode, is
+// refused with its place (DamagedError), as are logs of another job
+// (ForeignError), version (VersionError) or of a newer master (StaleError). What
+// was cut off, bytes and place, is told (Torn). Damage in what was written since
+// the last sync but one cannot be told from a torn end and is cut off.
 //
 // A new master appends an EpochStarted that lists the finished tasks it kept;
 // every task finished before that is void. Snapshots of coordinators are

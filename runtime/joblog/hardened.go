@@ -23,6 +23,7 @@ type Hardened struct {
 	file      File // nil while there is trouble
 	fileNo    uint64
 	next      uint64 // sequence
+	synced    uint64 // sequence up to which everything is on the disk, whatever counts as durable
 	live      *live
 	since     int64 // bytes written since the last compaction
 	unflushed []byte
@@ -88,8 +89,8 @@ func (h *Hardened) repair(c *contents) error {
 	if err := h.folder.Remove(tempFile); err != nil {
 		return err
 	}
-	if c.torn {
-		h.torn = fmt.Sprintf("%s:%d", c.tail, c.keep)
+	if c.cut > 0 {
+		h.torn = fmt.Sprintf("%d bytes at %s:%d", c.cut, c.tail, c.keep)
 	}
 	if c.tail != "" {
 		// Also when nothing is cut off: what we have read, and go on from, must not
@@ -114,7 +115,8 @@ func (h *Hardened) repair(c *contents) error {
 	return nil
 }
 
-// Torn is where the log was cut off when it was opened, or "".
+// Torn is what was cut off, and where, as the end of what was written when the
+// log was opened, or "".
 func (h *Hardened) Torn() string { return h.torn }
 
 // begin makes the next file, with all that is not durable.
@@ -132,7 +134,7 @@ func (h *Hardened) begin() error {
 			return err
 		}
 		h.fileNo++
-		b, err := appendHeader(nil, header{job: h.cfg.Job}, h.cfg.Epoch, h.first)
+		b, err := appendHeader(nil, header{job: h.cfg.Job}, h.cfg.Epoch, h.first, h.synced)
 		if err == nil {
 			b = append(b, h.retained...)
 			_, err = f.Write(b)
@@ -154,7 +156,7 @@ func (h *Hardened) begin() error {
 			return fmt.Errorf("job log %s: %w", name, err)
 		}
 		h.file = f
-		h.unflushed, h.retained, h.first = h.unflushed[:0], h.retained[:0], h.next
+		h.unflushed, h.retained, h.first, h.synced = h.unflushed[:0], h.retained[:0], h.next, h.next-1
 		h.since += int64(len(b))
 		h.count(func(s *Stats) { s.Bytes += int64(len(b)); s.Flushes++; s.Syncs++ })
 		return nil
@@ -238,7 +240,7 @@ func (h *Hardened) encode(e Event) error {
 	b, at := beginFrame(h.retained)
 	b, err := appendPayload(b, e)
 	if err == nil {
-		err = endFrame(b, at, e.Kind(), h.cfg.Epoch, h.next)
+		err = endFrame(b, at, e.Kind(), h.cfg.Epoch, h.next, h.synced)
 	}
 	if err != nil {
 		return err
@@ -311,6 +313,7 @@ func (h *Hardened) sync() {
 		h.fail(fmt.Errorf("job log %s: %w", name, err))
 		return
 	}
+	h.synced = h.next - 1
 	h.count(func(s *Stats) { s.Syncs++ })
 	h.settle()
 }

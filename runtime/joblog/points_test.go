@@ -128,6 +128,9 @@ func life(d *memory, policy SyncPolicy, look func(appended []Event, durable int)
 			add(JobFinished{Status: "FINISHED"}, true)
 		}
 		h.step(false, true)
+		if h.file == nil {
+			h.step(true, false) // a master that dies before it could try again has lost what is not durable
+		}
 		settled()
 		if epoch == 3 && h.file != nil {
 			over = true

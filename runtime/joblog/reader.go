@@ -2,6 +2,7 @@ package joblog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -16,6 +17,7 @@ type part struct {
 	header  header
 	epoch   uint64
 	first   uint64 // sequence of the first record
+	synced  uint64 // by the header
 	body    int    // where it begins
 	version byte   // as it stands in the first record; 0: there is none
 }
@@ -31,7 +33,7 @@ type contents struct {
 	empty []string // files without a header: beginnings that failed
 	tail  string   // the last file, "" if there is none
 	keep  int      // bytes of it that are good
-	torn  bool     // it has more
+	cut   int      // bytes behind them, the torn end
 }
 
 // readFolder reads and checks a log and changes nothing.
@@ -88,15 +90,49 @@ func readFolder(d Folder, job string) (*contents, error) {
 		case limit != ^uint64(0) && c.next == limit:
 			// The next file repeats what follows here.
 		case limit == ^uint64(0):
-			c.torn = true
+			c.cut = len(p.data) - at
 		default:
 			return nil, &DamagedError{p.name, int64(at), c.next, bad}
 		}
 		if limit != ^uint64(0) && c.next < limit {
 			return nil, &DamagedError{p.name, int64(at), c.next, fmt.Errorf("records %d to %d are missing", c.next, limit-1)}
 		}
+		if limit == ^uint64(0) {
+			if err := p.endsTooEarly(at, c.next, bad); err != nil {
+				return nil, &DamagedError{p.name, int64(at), c.next, err}
+			}
+		}
 	}
 	return c, nil
+}
+
+// endsTooEarly tells whether the last file, which is good up to a place where a
+// record is due, had more on the disk once: then it is no torn end that begins
+// there. The header says so, or a good record behind the place.
+func (p *part) endsTooEarly(at int, due uint64, bad error) error {
+	if bad == nil {
+		bad = errors.New("the file ends")
+	}
+	if p.synced >= due {
+		return fmt.Errorf("%w, and records up to %d were on the disk when the file got its name", bad, p.synced)
+	}
+	for at < len(p.data) {
+		i := bytes.Index(p.data[at:], magic[:])
+		if i < 0 {
+			return nil
+		}
+		at += i
+		f, n, err := readFrame(p.data[at:])
+		switch {
+		case err != nil || f.epoch != p.epoch:
+			at++
+			continue
+		case f.synced >= due:
+			return fmt.Errorf("%w, and record %d at offset %d says that records up to %d were on the disk", bad, f.seq, at, f.synced)
+		}
+		at += n
+	}
+	return nil
 }
 
 // readRecords takes the records of a file whose sequence is below a limit. It
@@ -145,7 +181,7 @@ func readParts(d Folder) ([]*part, error) {
 		var f frame
 		if f, p.body, p.why = readFrame(data); p.why == nil {
 			if p.header, p.why = readHeader(f); p.why == nil {
-				p.good, p.epoch, p.first = true, f.epoch, f.seq
+				p.good, p.epoch, p.first, p.synced = true, f.epoch, f.seq, f.synced
 			}
 		}
 		parts = append(parts, p)

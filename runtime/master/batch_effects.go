@@ -93,6 +93,9 @@ func (m *Batch) note(e timeline.Event) {
 		return // likewise, with the reason
 	case timeline.EventReplayed:
 		e.Bytes = m.log.size
+		if m.log.torn != "" {
+			e.Detail += "; cut off as the end of what was written: " + m.log.torn
+		}
 		m.cfg.Timeline.Add(e)
 		if e.Reason == "" {
 			jobEvent(m.cfg.Timeline, "RECONCILING", nil)

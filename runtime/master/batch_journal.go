@@ -23,8 +23,9 @@ type journal struct {
 	busy   bool         // it is being opened or closed
 	after  []func()     // what is to be done then
 	closed bool
-	size   int64 // of what is replayed
-	had    bool  // there was something to replay when it was opened
+	size   int64  // of what is replayed
+	torn   string // what was cut off of it
+	had    bool   // there was something to replay when it was opened
 
 	appended, durable, hurried uint64 // numbers of events of this store
 
@@ -111,14 +112,19 @@ func (j *journal) open() (joblog.Store, error) {
 		}
 	}
 	var err error
+	var torn string
 	if j.m.faithful {
 		store, err = joblog.OpenFaithful(j.folder, c)
 	} else {
-		store, err = joblog.OpenHardened(j.folder, c)
+		var h *joblog.Hardened
+		if h, err = joblog.OpenHardened(j.folder, c); err == nil {
+			store, torn = h, h.Torn()
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	j.torn = torn
 	return store, nil
 }
 
