@@ -51,14 +51,19 @@ func TestBatchUnloggedWorkIsKept(t *testing.T) {
 		vertex  string
 		subtask int
 	}
-	begun := map[place]bool{}
+	begun := map[place]int{} // with which attempt
 	for i, e := range log.Events() {
 		at := place{e.Vertex, e.Subtask}
 		switch {
 		case e.Kind != timeline.TaskState:
 		case i < before:
-			begun[at] = true
-		case e.State == "DEPLOYING" && begun[at]:
+			if e.State != "DEPLOYING" { // one that was told to nobody has not begun
+				begun[at] = e.Attempt
+			}
+		case e.State == "DEPLOYING":
+			if attempt, ok := begun[at]; !ok || attempt == e.Attempt { // adopted before it was ready
+				continue
+			}
 			t.Errorf("%s/%d had begun, and runs again", e.Vertex, e.Subtask)
 		}
 	}
