@@ -52,7 +52,8 @@ func batchConfig(cfg BatchConfig) batch.Config {
 			SourceDefault: options.BatchSourceParallelism.Get(v),
 		},
 		WorkerTimeout: options.PreviousWorkerTimeout.Get(v), MinPause: options.BatchSnapshotMinPause.Get(v),
-		Restart: restartConfig(v), Seed: cfg.Seed,
+		SlotTimeout: options.SlotRequestTimeout.Get(v),
+		Restart:     restartConfig(v), Seed: cfg.Seed,
 	}
 	if c.Recovery { // else the mode has no effect
 		c.Mode = batch.Mode(options.BatchRecoveryMode.Get(v))

@@ -376,6 +376,7 @@ func TestBatchOptionsHaveFlinksNamesAndDefaults(t *testing.T) {
 		"execution.batch.adaptive.auto-parallelism.min-parallelism":            1,
 		"execution.batch.adaptive.auto-parallelism.max-parallelism":            128,
 		"execution.batch.adaptive.auto-parallelism.default-source-parallelism": 0,
+		"slot.request.timeout":                                                 5 * time.Minute,
 		"execution.batch.speculative.enabled":                                  false,
 		"execution.batch.speculative.max-concurrent-executions":                2,
 		"execution.batch.speculative.block-slow-node-duration":                 time.Minute,

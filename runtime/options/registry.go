@@ -180,6 +180,12 @@ var (
 		"parallelism of sources that do not say one; 0: the highest", atLeast(0))
 )
 
+// SlotRequestTimeout is of batch jobs: a streaming job waits for resources with
+// SubmissionResourceTimeout, as Flink's adaptive scheduler does.
+var SlotRequestTimeout = duration("slot.request.timeout", 5*time.Minute,
+	"a batch job with a task that all slots of its workers together are too few for fails after this time; streaming: jobmanager.adaptive-scheduler.submission.resource-wait-timeout",
+	atLeast(time.Millisecond))
+
 // The blocking exchange. Flink compresses since 1.15; NONE is the only way to
 // switch that off since 2.0.
 var (

@@ -23,7 +23,10 @@
 // A vertex is initialized when its producers are, or, if its parallelism is to
 // be decided, when they have finished: contiguous ranges of subpartitions with
 // about DataPerTask bytes each. A task is deployed when all of its input is there
-// and a slot is free; tasks that pipelines connect are deployed together.
+// and a slot is free; tasks that pipelines connect are deployed together. While one
+// waits that all slots of all workers are too few for, be it at the beginning, after
+// a loss or after a takeover, the job is RESTARTING, with a NoSlotError as its
+// reason; after SlotTimeout, which each master counts anew, it has FAILED with that.
 //
 // # Failures
 //

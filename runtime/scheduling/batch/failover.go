@@ -74,6 +74,10 @@ func (s *Scheduler) partitionsGone(e PartitionsGone) {
 // at once. Consumers need not find out one by one.
 func (s *Scheduler) workerLost(e WorkerLost) {
 	delete(s.holders, e.ID)
+	s.lost = fmt.Errorf("worker %s was lost", e.ID)
+	if e.Err != nil {
+		s.lost = fmt.Errorf("%w: %w", s.lost, e.Err)
+	}
 	i := slices.IndexFunc(s.workers, func(w *worker) bool { return w.id == e.ID })
 	if i >= 0 {
 		s.workers = slices.Delete(s.workers, i, i+1)
@@ -119,12 +123,8 @@ func (s *Scheduler) workerLost(e WorkerLost) {
 	if i >= 0 && s.recording() {
 		s.policy.holders()
 	}
-	err := fmt.Errorf("worker %s was lost", e.ID)
-	if e.Err != nil {
-		err = fmt.Errorf("%w: %w", err, e.Err)
-	}
 	if s.phase == phaseRunning {
-		s.fail(err, failed)
+		s.fail(s.lost, failed)
 	}
 }
 
@@ -267,9 +267,6 @@ func (s *Scheduler) advanceRestarts() {
 		s.reset(mine, !r.global)
 		return true
 	})
-	if len(s.restarts) == 0 && s.phase == phaseRunning {
-		s.setStatus(scheduling.StatusRunning, nil)
-	}
 }
 
 // resetCoordinators begins all of them anew: there is no checkpoint to fall back

@@ -80,12 +80,8 @@ func (s *Scheduler) schedule() {
 			continue
 		}
 		group := t.group()
-		ok := true
-		for _, m := range group {
-			ok = ok && m.state == created && m.restart == nil && m.consumable()
-		}
 		switch {
-		case !ok:
+		case !t.placeable():
 			// It comes back when its inputs, or the others of its region, do.
 			t.queued = false
 		case len(group) > free:

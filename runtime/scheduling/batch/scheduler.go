@@ -53,6 +53,9 @@ type Scheduler struct {
 	fragile    map[*vertex]bool
 	pressure   bool
 	checkAt    time.Duration // for slow tasks
+	pipelined  bool          // tasks may need several slots at one time
+	shortage   *NoSlotError  // tasks wait for slots that do not exist
+	lost       error         // how the last worker went that did
 
 	logged      uint64 // events given to the log
 	durable     uint64
@@ -109,6 +112,7 @@ func New(cfg Config) (*Scheduler, error) {
 		x.output = len(x.from.out)
 		x.from.out, x.to.in = append(x.from.out, x), append(x.to.in, x)
 		s.byData[e.DataSet] = x
+		s.pipelined = s.pipelined || e.Pipelined
 	}
 	return s, nil
 }
@@ -253,6 +257,7 @@ func (s *Scheduler) advance() {
 	if (s.phase == phaseRunning || s.phase == phaseCommitting) && !s.withdrawing {
 		s.advanceReleases()
 		s.advanceRestarts()
+		s.awaitSlots()
 		s.speculate()
 		s.schedule()
 		s.complete()
@@ -282,6 +287,7 @@ func (s *Scheduler) armTimer() {
 				earlier(r.at)
 			}
 		}
+		earlier(s.slotsDue())
 		if len(s.ready) > 0 {
 			for _, w := range s.workers {
 				if w.blocked > s.now {

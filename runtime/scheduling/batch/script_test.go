@@ -22,7 +22,7 @@ import (
 //	new        the job of the lines below: "vertex ID [p=N] [source] [able=OP]
 //	           [unable=OP] [commits]", "edge DATA FROM TO [pointwise] [broadcast]
 //	           [pipelined]"; mode=, workers=(slots,...), splits=, data=, max=,
-//	           restart=, min-pause=, no-recovery, slow-log, speculation
+//	           restart=, min-pause=, slot-timeout=, no-recovery, slow-log, speculation
 //	start      begins it
 //	finish     task=a/0 or vertex=a, each subpartition with bytes=; untold: while
 //	           there is no master; none: without reading the splits that are left
@@ -299,6 +299,9 @@ func (h *script) begin(a arguments) (string, error) {
 	}
 	if p, err := time.ParseDuration(a.get("min-pause")); err == nil {
 		cfg.MinPause = p
+	}
+	if d, err := time.ParseDuration(a.get("slot-timeout")); err == nil {
+		cfg.SlotTimeout = d
 	}
 	if a.has("speculation") {
 		cfg.Speculation = &SpeculationConfig{MaxExecutions: 2, BlockWorker: time.Minute, CheckInterval: time.Second, Ratio: 0.75, Multiplier: 1.5, LowerBound: 10 * time.Second}

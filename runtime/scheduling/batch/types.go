@@ -88,6 +88,7 @@ type Config struct {
 
 	Parallelism   ParallelismConfig
 	WorkerTimeout time.Duration // for workers of the master before
+	SlotTimeout   time.Duration // for a slot that does not exist; 0: for ever
 	MinPause      time.Duration // between snapshots of coordinators
 	Speculation   *SpeculationConfig
 	KeepConsumed  bool // do not release what all consumers have read
