@@ -33,7 +33,7 @@ func (m Metric) Share() bool {
 }
 
 var metrics = []Metric{
-	{"detect_s", "s", Lower, 1e-6, true, "from the fault to the moment at which the master knows of it; where the master died, to the first worker that has lost it, or to the next master if none had to do with it"},
+	{"detect_s", "s", Lower, 1e-6, true, "from the fault to the moment at which the master knows of it; where the master died, to the first worker that has lost it, or where none had joined it to its supervisor that saw it end. Absent if nobody noticed before the next master led"},
 	{"time_to_deploying_s", "s", Lower, 1e-6, true, "from the fault to the first task of the new execution being deployed"},
 	{"time_to_initializing_s", "s", Lower, 1e-6, true, "from the fault to the last task being INITIALIZING, that is, about to restore its state"},
 	{"time_to_running_s", "s", Lower, 1e-6, true, "from the fault to the last task being RUNNING. What RUNNING means depends on the recovery path: with neither R nor D it comes early and the first checkpoint late; with R alone when all restored data are processed; with D at once. Read it beside time_to_drained_s and time_to_first_checkpoint_s"},
@@ -50,8 +50,8 @@ var metrics = []Metric{
 	{"inflight_inflation", "ratio", Lower, 0.001, true, "in-flight bytes of the first checkpoint after the fault over those restored"},
 	{"reprocessed_records", "records", Lower, 1, true, "records processed twice because they came after the restored checkpoint"},
 	{"throughput_records_per_s", "records/s", Higher, 1, false, "records that left the sources per second, from the first checkpoint to the first fault, else to the finish"},
-	{"control_recovery_s", "s", Lower, 1e-6, true, "batch: from the loss of the master to the first task RUNNING under the new one, newly deployed or adopted. It is the sum of detect_s, recovery_elect_s, recovery_replay_s, recovery_wait_s and recovery_schedule_s"},
-	{"recovery_elect_s", "s", Lower, 1e-6, true, "batch: from the first worker having lost the master to the new one leading; the time until it is started is in it"},
+	{"control_recovery_s", "s", Lower, 1e-6, true, "batch: from the loss of the master to the first task RUNNING under the new one, newly deployed or adopted; one that had finished before is neither. It is the sum of detect_s, recovery_elect_s, recovery_replay_s, recovery_wait_s and recovery_schedule_s; the first two are absent if nobody noticed the loss"},
+	{"recovery_elect_s", "s", Lower, 1e-6, true, "batch: from the end of detect_s to the new master leading; the time until it is started is in it"},
 	{"recovery_replay_s", "s", Lower, 1e-6, true, "batch: from the new master leading to the log of the job being replayed; absent if it began anew"},
 	{"recovery_wait_s", "s", Lower, 1e-6, true, "batch: from the end of the replay to the end of the wait for the partitions that workers hold; absent if there was none"},
 	{"recovery_schedule_s", "s", Lower, 1e-6, true, "batch: from there to the first task RUNNING"},

@@ -11,9 +11,11 @@
 // The timeline of a batch job has, besides the states of job and tasks,
 //
 //	task-state FINISHED   records: consumed, of a source those emitted; bytes: written to partitions
-//	task-state RUNNING    once more, with the detail "adopted", when a new master goes on with a running task
-//	job-state SUSPENDED   a worker has lost its master while the job was not over; detail: which worker, and
-//	                      the epoch; reason
+//	task-state RUNNING    once more, with the detail "adopted", when a new master goes on with a running task;
+//	                      of one that has finished by then only the end is told
+//	job-state SUSPENDED   a worker has lost its master while the job was not over, or the supervisor has seen
+//	                      the master end; detail: which worker, or "supervisor", and the epoch, if the master
+//	                      led; reason
 //	master-elected        detail: the epoch of the new master, bare or after "epoch "
 //	job-state RECONCILING from the end of the replay until the partitions that workers hold are known
 //	event-replayed        once, after the replay: records is the number of events, bytes the size of the log;

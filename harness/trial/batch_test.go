@@ -386,10 +386,12 @@ func TestExpectedOfAllCells(t *testing.T) {
 }
 
 // TestPhasesAddUp: whatever comes when, and in whatever order, the phases of
-// control recovery are its parts.
+// control recovery are its parts; where nobody noticed the loss before the next
+// master led, those after its election.
 //
 // Fails if each phase is cut to microseconds by itself, is counted from the wrong
-// end of the one before, or reaches beyond the first task that runs.
+// end of the one before, or reaches beyond the first task that runs; if an election
+// counts as notice.
 func TestPhasesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(name string, from time.Duration) time.Duration {
@@ -402,9 +404,10 @@ func TestPhasesAddUp(t *testing.T) {
 			events = append(events, e)
 		}
 		const t0 = 100 * time.Millisecond
-		elected := at("elected", t0)
+		elected, noticed := at("elected", t0), time.Duration(math.MaxInt64)
 		if rapid.Bool().Draw(t, "noticed") {
-			add(at("noticed", t0), timeline.JobState, timeline.Suspended)
+			noticed = at("noticing", t0)
+			add(noticed, timeline.JobState, timeline.Suspended)
 		}
 		add(elected, timeline.MasterElected, "")
 		if rapid.Bool().Draw(t, "log") {
@@ -415,6 +418,14 @@ func TestPhasesAddUp(t *testing.T) {
 		slices.SortStableFunc(events, func(a, b timeline.Event) int { return int(a.T - b.T) })
 		m := measureBatch(events, []Window{{Name: "kill", Kind: "kill-jobmanager", T0: t0}}, nil)[0].Metrics
 		sum := m["detect_s"]
+		if _, ok := m["detect_s"]; !ok {
+			sum = float64(elected.Microseconds()-t0.Microseconds()) / 1e6
+		}
+		for _, name := range []string{"detect_s", "recovery_elect_s"} {
+			if _, ok := m[name]; ok != (noticed <= elected) {
+				t.Fatalf("noticed at %v, elected at %v: %s is there: %t", noticed, elected, name, ok)
+			}
+		}
 		for _, phase := range []string{"recovery_elect_s", "recovery_replay_s", "recovery_wait_s", "recovery_schedule_s"} {
 			if m[phase] < 0 {
 				t.Fatalf("%s = %v", phase, m[phase])
@@ -430,7 +441,8 @@ func TestPhasesAddUp(t *testing.T) {
 // What the conditions of a batch job look at, event by event. A worker that is
 // missed while no master leads is not the new master's doing.
 //
-// Fails if anything but an election ends the time without a master.
+// Fails if anything but an election ends the time without a master, or if the end of
+// a task that had finished before is something that came of the recovery.
 func TestBatchObserver(t *testing.T) {
 	w, err := fakeFile(batchHead + killSteps)
 	if err != nil {
@@ -457,6 +469,8 @@ func TestBatchObserver(t *testing.T) {
 	see(timeline.TaskState, "FAILED", false, false)
 	see(timeline.TaskState, "RUNNING", false, false) // it does not know yet that nobody leads
 	see(timeline.MasterElected, "", false, true)
+	see(timeline.TaskState, "FINISHED", false, true) // it had, before the fault
+	see(timeline.TaskState, "DEPLOYING", false, true)
 	see(timeline.TaskState, "RUNNING", true, true)
 	see(timeline.TaskState, "FINISHED", true, false)
 	o.fault(&spec.Do{Kind: "kill-worker"}, at+1, true)

@@ -34,17 +34,26 @@ func (a *attempt) counts(t time.Duration) bool {
 // order in which they began.
 type ledger struct {
 	attempts []*attempt
-	last     time.Duration // of the timeline
+	ended    map[attemptName]time.Duration // when each first finished
+	last     time.Duration                 // of the timeline
+}
+
+// attemptName names one execution of a task.
+type attemptName struct {
+	taskKey
+	attempt int
+}
+
+// over tells whether the attempt of an event had finished before.
+func (l *ledger) over(e timeline.Event) bool {
+	at, ok := l.ended[attemptName{taskKey{e.Vertex, e.Subtask}, e.Attempt}]
+	return ok && at < e.T
 }
 
 // newLedger reads a timeline; faults are the t0 of each.
 func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
-	l := &ledger{}
-	type name struct {
-		taskKey
-		attempt int
-	}
-	running := map[name]*attempt{}
+	l := &ledger{ended: map[attemptName]time.Duration{}}
+	running := map[attemptName]*attempt{}
 	done := map[taskKey][]*attempt{}
 	for _, e := range events {
 		l.last = max(l.last, e.T)
@@ -52,9 +61,12 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 			continue
 		}
 		k := taskKey{e.Vertex, e.Subtask}
-		n := name{k, e.Attempt}
+		n := attemptName{k, e.Attempt}
 		switch a := running[n]; e.State {
 		case "DEPLOYING":
+			if a != nil {
+				break // a new master goes on with it
+			}
 			a = &attempt{task: k, from: e.T, to: -1, broken: -1, next: -1, gone: -1}
 			running[n] = a
 			l.attempts = append(l.attempts, a)
@@ -68,6 +80,9 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 			}
 			done[k] = nil
 		case "FINISHED":
+			if _, twice := l.ended[n]; !twice {
+				l.ended[n] = e.T
+			}
 			if a == nil {
 				break
 			}

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func Measure(events []timeline.Event, windows []Window) []result.Fault {
 // killMaster is the fault after which there is no master to know of it.
 const killMaster = "kill-jobmanager"
 
-// masterLost tells whether a worker has lost its master.
+// masterLost tells whether a worker has lost its master, or the supervisor one.
 func masterLost(e timeline.Event) bool {
 	return e.Kind == timeline.JobState && e.State == timeline.Suspended
 }
@@ -80,31 +81,90 @@ func (m *measurement) measure(end time.Duration) {
 }
 
 // detect finds the first sign that the master knows of the fault; of a master's
-// death, that somebody does: a worker, else the next master.
+// death, that somebody does. That a master is elected is neither.
 func (m *measurement) detect() {
 	for _, e := range m.events {
 		known := false
 		switch {
-		case e.Kind == timeline.MasterElected:
-			known = true
-		case masterLost(e):
-			known = m.window.Kind == killMaster
 		case m.window.Kind == killMaster: // the dying master's last words
 		case e.Kind == timeline.WorkerLost, e.Kind == timeline.PartitionLost:
 			known = true
 		case e.Kind == timeline.TaskState:
 			known = e.State == "FAILED" || e.State == "CANCELING" || e.State == "CANCELED"
+		case masterLost(e):
 		case e.Kind == timeline.JobState:
 			known = e.State != "RUNNING" && e.State != "FINISHED"
 		case e.Kind == timeline.CheckpointFailed:
 			known = m.window.Kind == "fail-storage"
 		}
 		if known && m.window.Kind != result.StartFault {
-			m.known = e.T
-			m.put("detect_s", e.T)
+			m.notice(e)
 			return
 		}
 	}
+	if m.window.Kind == killMaster {
+		if e, ok := m.missed(); ok {
+			m.notice(e)
+		}
+	}
+}
+
+func (m *measurement) notice(e timeline.Event) {
+	m.known = e.T
+	m.put("detect_s", e.T)
+}
+
+// elected finds the election of the master under which the job went on: the last
+// one before a task runs. Another one may have come to lead while the fault that
+// kills it was under way.
+func (m *measurement) elected() (last timeline.Event, ok bool) {
+	for _, e := range m.events {
+		switch {
+		case e.Kind == timeline.MasterElected:
+			last, ok = e, true
+		case ok && e.Kind == timeline.TaskState && e.State == "RUNNING":
+			return last, true
+		}
+	}
+	return last, ok
+}
+
+// missed finds who noticed the death of the master before the next one led: the
+// first worker that has lost it, else the supervisor that saw its process end. Who
+// only now misses an earlier master tells nothing of this one.
+func (m *measurement) missed() (first timeline.Event, ok bool) {
+	led := int64(0)
+	for _, e := range m.before {
+		if n, known := epochOf(e); known && e.Kind == timeline.MasterElected && e.T < m.window.T0 {
+			led = n
+		}
+	}
+	next, elected := m.elected()
+	for _, e := range m.events {
+		if elected && e.T > next.T {
+			break
+		}
+		if n, known := epochOf(e); !masterLost(e) || known && n < led {
+			continue
+		}
+		if !strings.HasPrefix(e.Detail, timeline.Supervisor) {
+			return e, true
+		}
+		if !ok {
+			first, ok = e, true
+		}
+	}
+	return first, ok
+}
+
+// epochOf is the epoch that an event of a master names last in its detail.
+func epochOf(e timeline.Event) (epoch int64, ok bool) {
+	words := strings.FieldsFunc(e.Detail, func(r rune) bool { return r == ' ' || r == '=' })
+	if len(words) == 0 {
+		return 0, false
+	}
+	epoch, err := strconv.ParseInt(words[len(words)-1], 10, 64)
+	return epoch, err == nil
 }
 
 // states reads the tasks' way back to RUNNING.

@@ -104,31 +104,35 @@ func (m *batchMeasurement) first(from time.Duration, is func(timeline.Event) boo
 
 // control reads the phases from the loss of a master to the first task of the
 // next. They add up to the whole: what did not happen takes no time. If another
-// fault comes before that task there is no whole, but the phases that were over.
+// fault comes before that task there is no whole, but the phases that were over. If
+// nobody noticed the loss before the next master led, the time until then is not
+// parted.
 func (m *batchMeasurement) control() (running time.Duration, ok bool) {
 	if m.window.Kind != killMaster {
 		return 0, false
 	}
-	elected, ok := m.first(m.window.T0, func(e timeline.Event) bool { return e.Kind == timeline.MasterElected })
+	elected, ok := m.elected()
 	if !ok {
 		return 0, false
 	}
-	up, ran := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.TaskState && e.State == "RUNNING" })
+	up, ran := m.first(elected.T, func(e timeline.Event) bool {
+		return e.Kind == timeline.TaskState && e.State == "RUNNING" && !m.work.over(e)
+	})
 	if !ran {
 		up.T = m.end
 	}
-	at := max(m.known, m.window.T0)
+	at := elected.T
 	phase := func(name string, to time.Duration) { // microseconds from t0, so that nothing is lost between two
 		to = min(max(at, to), up.T)
 		m.metrics[name] = float64((to-m.window.T0).Microseconds()-(at-m.window.T0).Microseconds()) / 1e6
 		at = to
 	}
-	phase("recovery_elect_s", elected.T)
-	m.path = result.RecoveryFull
+	if _, noticed := m.metrics["detect_s"]; noticed {
+		at = m.known
+		phase("recovery_elect_s", elected.T)
+	}
+	m.path = m.way(elected.T)
 	if replayed, ok := m.first(elected.T, func(e timeline.Event) bool { return e.Kind == timeline.EventReplayed }); ok {
-		if replayed.Reason == "" {
-			m.path = result.RecoveryEventLog
-		}
 		phase("recovery_replay_s", replayed.T)
 		if ready, ok := m.first(replayed.T, func(e timeline.Event) bool { return e.Kind == timeline.JobState && e.State == "RUNNING" }); ok {
 			phase("recovery_wait_s", ready.T)
@@ -140,6 +144,31 @@ func (m *batchMeasurement) control() (running time.Duration, ok bool) {
 	phase("recovery_schedule_s", up.T)
 	m.put("control_recovery_s", up.T)
 	return up.T, true
+}
+
+// way is how a master that led from a moment on came to the progress of its job:
+// from the log, or by beginning anew. Of one that did neither before the window
+// ended it is not known.
+func (m *batchMeasurement) way(from time.Duration) (path string) {
+	for _, e := range m.events {
+		if e.T < from {
+			continue
+		}
+		switch {
+		case e.Kind == timeline.EventReplayed && e.Reason == "":
+			path = result.RecoveryEventLog
+		case e.Kind == timeline.EventReplayed:
+			return result.RecoveryFull
+		case e.Kind == timeline.JobState && e.State == "RESTARTING" && path != "":
+			return result.RecoveryFull // what the log says is not of this job
+		case e.Kind == timeline.JobState && e.State == "RUNNING", e.Kind == timeline.TaskState && e.State == "DEPLOYING":
+			if path == "" {
+				path = result.RecoveryFull
+			}
+			return path
+		}
+	}
+	return path
 }
 
 // again measures the work that tasks do again although it was done.

@@ -23,7 +23,10 @@ import (
 // b-c" is a job in which b reads what a has written, and so on.
 //
 // Fails, in batch, if the last words of a dying master end the time until somebody
-// knows, or if any condition of what had to run again (forced) is left out.
+// knows, if a worker that misses an earlier master does (missed), if the end of a
+// process comes before what workers say, if a master that did nothing began anew
+// (way), if an attempt runs that had finished (over), or if any condition of what had
+// to run again (forced) is left out.
 func TestMeasure(t *testing.T) {
 	datadriven.Walk(t, "testdata/measure", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -134,6 +137,8 @@ func parseTimeline(t *testing.T, d *datadriven.TestData) ([]timeline.Event, []Wi
 				e.Lag = duration(t, value)
 			case "detail":
 				e.Detail = value
+			case "epoch":
+				e.Detail = strings.TrimSpace(e.Detail + " epoch=" + value)
 			case "reason":
 				e.Reason = value
 			case "kind":

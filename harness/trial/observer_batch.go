@@ -11,7 +11,7 @@ type batchObserver struct {
 	killed   bool // the last fault killed the master
 	noticed  bool // somebody knows of the last fault: for a killed master, the next one leads
 	ran      bool // a task ran since then
-	ended    bool // a task has finished since then
+	ended    bool // a task that had not has finished since then
 	finished map[taskKey]bool
 	running  map[taskKey]bool
 }
@@ -46,7 +46,7 @@ func (b *batchObserver) add(e timeline.Event) {
 			b.any = true
 			b.ran = b.ran || b.noticed
 		case "FINISHED":
-			b.ended = b.ended || b.noticed
+			b.ended = b.ended || b.noticed && !b.finished[k] // a new master tells old ends again
 			b.finished[k] = true
 			delete(b.running, k)
 		}

@@ -221,7 +221,7 @@ func (c *Batch) leader() *master.Batch {
 // not in its log, and another one begins after a time.
 func (c *Batch) KillMaster(downFor time.Duration, struck func()) error {
 	c.mu.Lock()
-	m := c.leader()
+	m, epoch := c.seat.now()
 	if m == nil || c.over() {
 		c.mu.Unlock()
 		return errors.New("kill-jobmanager: there is no master to kill")
@@ -232,6 +232,7 @@ func (c *Batch) KillMaster(downFor time.Duration, struck func()) error {
 	c.mu.Unlock()
 	struck()
 	m.Kill()
+	c.cfg.Timeline.Add(masterEnded(epoch, "the master was killed"))
 	c.later.do(downFor, func() {
 		if err := c.startMaster(); err != nil {
 			c.end(fmt.Errorf("no master after kill-jobmanager: %w", err))

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"time"
 
 	"benchrun/runtime/control"
@@ -72,6 +73,16 @@ func (l *ledger) figures(log *timeline.Log) *BatchFigures {
 		}
 	}
 	return f
+}
+
+// masterEnded says that the supervisor has seen the master of an epoch end; 0: of none.
+func masterEnded(epoch int64, why string) timeline.Event {
+	e := timeline.Job(timeline.Suspended, why)
+	e.Detail = timeline.Supervisor
+	if epoch > 0 {
+		e.Detail += fmt.Sprintf(" epoch=%d", epoch)
+	}
+	return e
 }
 
 func elected(detail string) timeline.Event {

@@ -36,6 +36,7 @@ type process struct {
 		gone     bool // its connection has ended
 		frozen   bool
 		expected bool         // its end is wanted
+		epoch    int64        // in which it leads; 0: it never did
 		heir     bool         // another one takes its folder over
 		load     control.Load // as told last
 		read     *int64       // bytes, before its end
@@ -110,6 +111,13 @@ func (p *process) live() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mu.conn != nil && !p.mu.gone && !p.mu.frozen
+}
+
+// leads notes that it is the leader of an epoch.
+func (p *process) leads(epoch int64) {
+	p.mu.Lock()
+	p.mu.epoch = epoch
+	p.mu.Unlock()
 }
 
 func (p *process) remember(l control.Load) {

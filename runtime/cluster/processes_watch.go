@@ -17,7 +17,7 @@ func (c *Processes) watch(p *process) {
 	<-p.exited
 	p.lost()
 	p.mu.Lock()
-	expected, heir := p.mu.expected, p.mu.heir
+	expected, heir, epoch := p.mu.expected, p.mu.heir, p.mu.epoch
 	p.mu.Unlock()
 	if p.role == RoleWorker && !heir {
 		if err := os.RemoveAll(p.dir); err != nil {
@@ -31,6 +31,9 @@ func (c *Processes) watch(p *process) {
 	if p.role == RoleWorker {
 		c.folders.drop(p.dir)
 		c.tellForgone()
+	}
+	if p.role == RoleMaster && !c.mu.closed && !c.over() {
+		c.cfg.Timeline.Add(masterEnded(epoch, "the process "+p.name+" has ended"))
 	}
 	if expected || c.mu.closed {
 		return
@@ -108,6 +111,7 @@ func (c *Processes) message(p *process, m any) {
 		p.told(m)
 	case control.Leading:
 		c.mu.Lock()
+		p.leads(m.Epoch)
 		if c.seat.take(m.Epoch, p) {
 			if c.mu.draining {
 				p.say(control.EndSources{})

@@ -28,6 +28,8 @@ func (m *Batch) carryOut(x batch.Effect) {
 		for _, p := range x.Release {
 			m.untrack(p)
 		}
+	case batch.Adopted:
+		m.goneOn[attemptKey{x.Attempt.TaskID, x.Attempt.Attempt}] = true
 	case batch.ReplayLog:
 		m.log.replay()
 	case batch.ClearLog:
@@ -106,10 +108,6 @@ func (m *Batch) note(e timeline.Event) {
 	case timeline.PartitionKept:
 		m.goneOn[attemptKey{joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}, e.Attempt}] = true
 	case timeline.TaskState:
-		if e.Reason == "adopted" {
-			e.Detail, e.Reason = "adopted", ""
-			m.goneOn[attemptKey{joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}, e.Attempt}] = true
-		}
 		t := joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}
 		if r := m.results[attemptKey{t, e.Attempt}]; r != nil && e.State == scheduling.TaskFinished.String() {
 			e.Records, e.Bytes = r.Records, 0

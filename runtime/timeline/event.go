@@ -33,8 +33,9 @@ const (
 
 // States of a JobState that no scheduler decides on.
 const (
-	// Suspended: a worker has lost the master of a job that is not over; as far as
-	// it sees, nobody leads the job.
+	// Suspended: a worker has lost the master of a job that is not over, or the
+	// supervisor has seen it end; as far as they see, nobody leads the job. The
+	// detail names who noticed, and the epoch of the master if it led.
 	Suspended = "SUSPENDED"
 	// Unprotected: what finishes is not durable from here on, with the reason;
 	// Protected: it is again.
@@ -43,6 +44,10 @@ const (
 	// Uncommitted: a round of commits has failed, with the reason.
 	Uncommitted = "UNCOMMITTED"
 )
+
+// Supervisor is what the detail of an event begins with that the one who starts and
+// ends masters has seen.
+const Supervisor = "supervisor"
 
 // Job makes an event of the job.
 func Job(state, reason string) Event {

@@ -2,6 +2,7 @@ package targettest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,11 +123,12 @@ func (s *session) up(vertex string) (subtask int) {
 // aftermath looks for what a fault must leave in the timeline: the harness knows
 // nothing else. Workers may not have joined yet a master that dies early.
 //
-// Fails if workers do not tell that they have lost their master.
+// Fails if workers do not tell that they have lost their master, or if the supervisor
+// does not, or before the next one leads.
 func (s *session) aftermath(kind string, t0 time.Duration, recovery, early bool) {
 	s.t.Helper()
 	count := map[timeline.Kind]int{}
-	ran, finished, missed, suspended := false, false, false, 0
+	ran, finished, missed, suspended, ended := false, false, false, 0, 0
 	for _, e := range s.log.Sorted() {
 		if e.T < t0 {
 			continue
@@ -143,6 +145,10 @@ func (s *session) aftermath(kind string, t0 time.Duration, recovery, early bool)
 			s.t.Errorf("a task finished without saying what it consumed: %+v", e)
 		case e.Kind == timeline.JobState && e.State == "FINISHED":
 			finished = true
+		case e.Kind == timeline.JobState && e.State == timeline.Suspended && strings.HasPrefix(e.Detail, timeline.Supervisor):
+			if count[timeline.MasterElected] == 0 {
+				ended++
+			}
 		case e.Kind == timeline.JobState && e.State == timeline.Suspended:
 			suspended++
 		}
@@ -155,6 +161,8 @@ func (s *session) aftermath(kind string, t0 time.Duration, recovery, early bool)
 		s.t.Error("no master was elected")
 	case kind == "kill-jobmanager" && !early && !missed:
 		s.t.Error("no worker missed its master before the next one led")
+	case kind == "kill-jobmanager" && ended != 1:
+		s.t.Errorf("the supervisor saw %d masters end before the next one led", ended)
 	case kind != "kill-jobmanager" && suspended > 0:
 		s.t.Error("a worker has lost a master that lives")
 	case kind == "kill-jobmanager" && recovery != (count[timeline.EventReplayed] == 1):

@@ -289,9 +289,10 @@ func (p hardened) goOn(t *task, c candidate) {
 			t.v.out[i].setProducer(t.subtask, Producer{a.id, c.w.id})
 		}
 	}
-	s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
-		e.State, e.Detail, e.Reason = a.state.String(), string(a.worker), "adopted"
-	})
+	s.emit(Adopted{a.id})
+	if c.x.State != scheduling.TaskFinished { // else it does not run, and its end is noted
+		s.note(timeline.TaskState, a.id, func(e *timeline.Event) { e.State, e.Detail = a.state.String(), "adopted" })
+	}
 }
 
 // adoptable tells whether an attempt may go on with a task: it is what this master

@@ -39,6 +39,8 @@ import (
 //	commits    from here on work; or fail, all but the first some=N, permanently; or
 //	           are stuck: they are carried out, and nobody hears of it
 //	pull, infer, sync, global, pressure, fire, cancel, suspend, show, verify
+//
+// Fails if an attempt that had finished is said to run on (goOn).
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		h := &script{}

@@ -311,6 +311,10 @@ type (
 		Adopt, Cancel []AttemptID
 	}
 
+	// Adopted: an attempt of a master before counts under this one from here on,
+	// whether it runs or has finished meanwhile.
+	Adopted struct{ Attempt AttemptID }
+
 	// ReplayLog: read the log and answer with Replayed.
 	ReplayLog struct{}
 
@@ -413,6 +417,7 @@ type (
 
 func (AskInventory) effect()        {}
 func (SettleInventory) effect()     {}
+func (Adopted) effect()             {}
 func (ReplayLog) effect()           {}
 func (ClearLog) effect()            {}
 func (CloseLog) effect()            {}

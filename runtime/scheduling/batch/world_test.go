@@ -582,14 +582,16 @@ func printEffects(es []Effect) string {
 			case timeline.EventReplayed:
 				fmt.Fprintf(&b, "replayed %d events, %s\n", e.Event.Records, e.Event.Detail)
 			case timeline.TaskState:
-				if e.Event.Reason != "" {
-					fmt.Fprintf(&b, "%s %s/%d#%d\n", e.Event.Reason, e.Event.Vertex, e.Event.Subtask, e.Event.Attempt)
+				if e.Event.Detail == "adopted" {
+					fmt.Fprintf(&b, "%s %s/%d#%d, adopted\n", e.Event.State, e.Event.Vertex, e.Event.Subtask, e.Event.Attempt)
 				}
 			}
 		case AskInventory:
 			fmt.Fprintf(&b, "ask %s\n", e.Worker)
 		case SettleInventory:
 			fmt.Fprintf(&b, "settle %s: keep %v, release %v, adopt %v, cancel %v\n", e.Worker, e.Keep, e.Release, e.Adopt, e.Cancel)
+		case Adopted:
+			fmt.Fprintf(&b, "adopted %s/%d#%d\n", e.Attempt.Vertex, e.Attempt.Subtask, e.Attempt.Attempt)
 		case ReplayLog:
 			b.WriteString("replay log\n")
 		case ClearLog:
