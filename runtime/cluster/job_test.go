@@ -192,6 +192,7 @@ func finish(t testing.TB, c cluster.Running) result {
 	}
 	r := result{emitted: map[string]uint64{}}
 	seen := map[operator.Lane]map[uint64]*operator.Page{}
+	aggregates := map[[2]uint64]bool{}
 	positions := map[string]map[int]uint64{}
 	reports, err := c.Reports(t.Context())
 	if err != nil {
@@ -201,6 +202,9 @@ func finish(t testing.TB, c cluster.Running) result {
 		switch x := rep.Data.(type) {
 		case *operator.SinkReport:
 			r.arrived += x.Arrived
+			for _, a := range x.Aggregates {
+				aggregates[[2]uint64{a.Key, a.Number}] = true
+			}
 			for _, l := range x.Lanes {
 				pages := seen[l.Lane]
 				if pages == nil {
@@ -238,6 +242,7 @@ func finish(t testing.TB, c cluster.Running) result {
 			r.emitted[id] += k
 		}
 	}
+	r.distinct = int64(len(aggregates))
 	for _, pages := range seen {
 		for _, p := range pages {
 			for _, w := range p {

@@ -46,6 +46,7 @@ type GateAssignment struct {
 	Virtual  []Virtual // all virtual channels that may appear
 	Pieces   []Piece   // those with data, grouped by channel
 	Identity bool      // same parallelism at both ends: no labels needed
+	Redealt  bool      // what comes later on a channel need not continue what is restored on it
 	Bytes    int64     // record bytes in Pieces
 }
 
@@ -189,7 +190,7 @@ func (p *Plan) Gate(edge, subtask int) *GateAssignment {
 	}
 	oldUp, oldDown := ep.up.Parallelism, ep.down.Parallelism
 	newUp, newDown := p.g.Vertices[e.From].Parallelism, p.g.Vertices[e.To].Parallelism
-	a := &GateAssignment{Edge: e, Identity: oldUp == newUp && oldDown == newDown}
+	a := &GateAssignment{Edge: e, Identity: oldUp == newUp && oldDown == newDown, Redealt: !p.continues(e.From)}
 	m := Downstream(e.Partitioner)
 	downs := m.Old(oldDown, newDown, subtask)
 	if a.Identity {
@@ -214,6 +215,28 @@ func (p *Plan) Gate(edge, subtask int) *GateAssignment {
 	}
 	slices.SortStableFunc(a.Pieces, func(x, y Piece) int { return cmp.Compare(x.Channel, y.Channel) })
 	return a
+}
+
+// continues tells whether each subtask of a vertex goes on where the old one
+// with its number stopped: it has its splits, or what comes in can belong to no
+// other one.
+func (p *Plan) continues(vertex int) bool {
+	v := &p.g.Vertices[vertex]
+	old := p.meta.Vertex(v.ID)
+	if old == nil || old.Parallelism != v.Parallelism {
+		return false
+	}
+	// The splits of a source are dealt out anew when some of its subtasks had
+	// finished (state.Redistribute).
+	if slices.ContainsFunc(old.Subtasks, func(s snapshot.SubtaskState) bool { return s.Finished }) {
+		return false
+	}
+	for _, e := range v.Inputs {
+		if e := &p.g.Edges[e]; e.Partitioner.Pointwise() && !p.continues(e.From) {
+			return false
+		}
+	}
+	return true
 }
 
 // Partition is what a result partition of a subtask sends again; nil if

@@ -353,25 +353,73 @@ func TestLabelsAreChecked(t *testing.T) {
 	}
 }
 
-// The status of a physical channel is active while one of its virtual channels
-// is.
-func TestStatusesAreMerged(t *testing.T) {
-	a := &GateAssignment{Edge: &graph.Edge{ID: "e", Partitioner: graph.Rebalance}, Virtual: []Virtual{{Label: Label{0, 0}}, {Label: Label{0, 1}}}}
-	d := NewDemux(a, 1, 0, 1, maxParallelism)
-	for i, x := range []struct {
-		up           int32
-		active, told bool
-	}{{0, false, false}, {1, false, true}, {1, false, false}, {0, true, true}, {1, true, false}, {0, false, false}} {
-		var b [record.StatusSize]byte
-		record.PutStatus(b[:], x.active)
-		d.Select(Label{0, x.up})
-		d.Feed(b[:])
-		body, err := d.Next()
+// A subtask continues the old one of its number if its own parallelism is what it
+// was, none had finished, and that is so of all that feed it pointwise.
+//
+// Fails if Plan.continues leaves one of the three out.
+func TestWhoContinues(t *testing.T) {
+	job := func(s, m, p int, edge graph.Partitioner) *graph.Graph {
+		return build(t, graph.Job{
+			Nodes: []graph.Node{node("s", s), node("m", m), node("b", p)},
+			Links: []graph.Link{{From: "s", To: "m", Partitioner: edge}, {From: "m", To: "b", Partitioner: graph.Hash}},
+		})
+	}
+	finished := func(m *described) { m.Vertex("m").Subtasks[1].Finished = true }
+	for _, x := range []struct {
+		name    string
+		edge    graph.Partitioner
+		s, m, b int
+		change  func(*described)
+		redealt bool
+	}{
+		{name: "same", edge: graph.Hash, s: 2, m: 4, b: 3},
+		{name: "consumer", edge: graph.Hash, s: 2, m: 4, b: 5},
+		{name: "producer", edge: graph.Hash, s: 2, m: 3, b: 3, redealt: true},
+		{name: "all feed it", edge: graph.Hash, s: 3, m: 4, b: 3},
+		{name: "pointwise", edge: graph.Rescale, s: 2, m: 4, b: 3},
+		{name: "pointwise rescaled", edge: graph.Rescale, s: 4, m: 4, b: 3, redealt: true},
+		{name: "finished", edge: graph.Hash, s: 2, m: 4, b: 3, change: finished, redealt: true},
+	} {
+		m := (&described{}).vertex("s", 2).vertex("m", 4).vertex("b", 3).edge("m->b#0", "m", "b", graph.Hash, 0, 0).input("b", 0, 0, 1, 10)
+		if x.change != nil {
+			x.change(m)
+		}
+		p, err := NewPlan(&m.Metadata, job(x.s, x.m, x.b, x.edge), PathDuring)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := body != nil; told != x.told || told && (body[1] != 0) != x.active {
-			t.Errorf("step %d: told %v, want %v", i, body, x.told)
+		if a := p.Gate(1, 0); a == nil || a.Redealt != x.redealt {
+			t.Errorf("%s: %+v, want redealt %v", x.name, a, x.redealt)
+		}
+	}
+}
+
+// Statuses are not handed on. Watermarks of channels that others go on with are
+// held back, and are the smallest of all old channels in the end.
+func TestMarksOfOldChannels(t *testing.T) {
+	edge := &graph.Edge{ID: "e", Partitioner: graph.Rebalance}
+	virtual := []Virtual{{Label: Label{0, 0}}, {Label: Label{0, 1}, Channel: 1}}
+	var idle [record.StatusSize]byte
+	record.PutStatus(idle[:], false)
+	for _, redealt := range []bool{false, true} {
+		d := NewDemux(&GateAssignment{Edge: edge, Virtual: virtual, Redealt: redealt}, 2, 0, 1, maxParallelism)
+		for up, w := range []int64{20, 10} {
+			if t0, ok := d.HeldBack(); ok {
+				t.Errorf("watermark %d before all old channels have one", t0)
+			}
+			var mark [record.WatermarkSize]byte
+			record.PutWatermark(mark[:], w)
+			if err := d.Select(Label{0, int32(up)}); err != nil {
+				t.Fatal(err)
+			}
+			d.Feed(append(idle[:], mark[:]...))
+			body, err := d.Next()
+			if err != nil || (body == nil) != redealt || body != nil && record.WatermarkTime(body) != w {
+				t.Errorf("redealt %v, watermark %d: handed on %v, %v", redealt, w, body, err)
+			}
+		}
+		if w, ok := d.HeldBack(); ok != redealt || ok && w != 10 {
+			t.Errorf("redealt %v: %d, %v is held back", redealt, w, ok)
 		}
 	}
 }

@@ -9,11 +9,13 @@ import (
 
 // Demux cuts labelled bytes of one gate into elements of this subtask. Every
 // virtual channel has a deserializer of its own, since elements span pieces,
-// and a filter of its own. Records that another subtask gets are dropped.
-// Watermarks of a channel are the minimum over its virtual channels.
+// and a filter of its own. Records that another subtask gets are dropped, and so
+// are watermark statuses. Watermarks of a channel are the minimum over its
+// virtual channels, or are held back until the end; see the package comment.
 type Demux struct {
 	edge     string
 	subtask  int
+	redealt  bool
 	virtual  map[Label]*virtual
 	channels []merged
 	cur      *virtual
@@ -29,7 +31,6 @@ type virtual struct {
 	channel   int
 	selector  *exchange.Selector // nil: everything is ours
 	watermark int64
-	active    bool
 }
 
 // merged is the watermark state of one physical channel.
@@ -37,18 +38,17 @@ type merged struct {
 	virtual []*virtual
 	on      *virtual // selected by the sender
 	sent    int64
-	active  bool
 }
 
 // NewDemux makes the demultiplexer of a gate with the given number of
 // channels. parallelism and maxParallelism are the consuming operator's.
 func NewDemux(a *GateAssignment, channels, subtask, parallelism, maxParallelism int) *Demux {
-	d := &Demux{edge: a.Edge.ID, subtask: subtask, virtual: make(map[Label]*virtual, len(a.Virtual)), channels: make([]merged, channels)}
+	d := &Demux{edge: a.Edge.ID, subtask: subtask, redealt: a.Redealt, virtual: make(map[Label]*virtual, len(a.Virtual)), channels: make([]merged, channels)}
 	for i := range d.channels {
-		d.channels[i] = merged{sent: record.MinWatermark, active: true}
+		d.channels[i] = merged{sent: record.MinWatermark}
 	}
 	for _, v := range a.Virtual {
-		x := &virtual{channel: v.Channel, watermark: record.MinWatermark, active: true}
+		x := &virtual{channel: v.Channel, watermark: record.MinWatermark}
 		if v.Filter {
 			x.selector = exchange.NewSelector(a.Edge.Partitioner, parallelism, maxParallelism, 0)
 		}
@@ -118,23 +118,28 @@ func (d *Demux) Next() ([]byte, error) {
 			return body, nil
 		case record.TagWatermark:
 			d.cur.watermark = max(d.cur.watermark, record.WatermarkTime(body))
+			if d.redealt {
+				continue
+			}
 			if t, ok := d.merge(); ok {
 				record.PutWatermark(d.mark[:], t)
 				return d.mark[4:], nil
 			}
-		case record.TagStatus:
-			d.cur.active = body[1] != 0
-			m := &d.channels[d.cur.channel]
-			active := false
-			for _, v := range m.virtual {
-				active = active || v.active
-			}
-			if active != m.active {
-				m.active = active
-				return body, nil
-			}
 		}
 	}
+}
+
+// HeldBack is the watermark that holds for all channels of the gate when all
+// its data have been read, if watermarks were held back and there is one.
+func (d *Demux) HeldBack() (t int64, ok bool) {
+	if d == nil || !d.redealt || len(d.virtual) == 0 {
+		return 0, false
+	}
+	t = record.MaxWatermark
+	for _, v := range d.virtual {
+		t = min(t, v.watermark)
+	}
+	return t, t > record.MinWatermark
 }
 
 // merge computes the channel's watermark after the current virtual channel

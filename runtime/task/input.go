@@ -31,8 +31,9 @@ type input struct {
 	resent   int // channels that have not said so yet
 	// Recovery on the path during.
 	recovered *inflight.Recovered
-	filled    chan struct{} // closed when the filling goroutine is gone
-	opened    bool          // channels without recovered data were opened
+	filter    *inflight.Demux // of the filling goroutine until recovered is drained
+	filled    chan struct{}   // closed when the filling goroutine is gone
+	opened    bool            // channels without recovered data were opened
 
 	connected bool
 }
@@ -244,7 +245,7 @@ func (t *Task) process() error {
 				t.env.Timeline.Add(timeline.Task(timeline.FirstOutput, t.dep.ID.Vertex, t.dep.Subtask, t.dep.Attempt))
 				t.sink = nil // only the first counts
 			}
-		} else if err := t.mark(c.in.base+c.ch, body); err != nil {
+		} else if err := t.mark(c.in.base+c.ch, body, c.recovered); err != nil {
 			return err
 		}
 		if t.interrupted() || !t.available() {
@@ -263,7 +264,7 @@ func (t *Task) process() error {
 }
 
 // mark handles a watermark or a watermark status.
-func (t *Task) mark(ch int, body []byte) error {
+func (t *Task) mark(ch int, body []byte, recovered bool) error {
 	if err := record.CheckBody(body); err != nil {
 		return err
 	}
@@ -272,6 +273,9 @@ func (t *Task) mark(ch int, body []byte) error {
 			return t.watermark(w)
 		}
 		return nil
+	}
+	if recovered {
+		return nil // its sender is gone, and the one there is now starts active
 	}
 	return t.combined(t.valve.status(ch, body[1] != 0))
 }

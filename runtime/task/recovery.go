@@ -131,7 +131,7 @@ func (t *Task) openInputs() error {
 		t.drain.total.Add(a.Bytes)
 		demux := inflight.NewDemux(a, in.gate.Channels(), t.dep.Subtask, t.v.Parallelism, t.v.MaxParallelism)
 		if p.Path() == inflight.PathDuring {
-			if a.Identity {
+			if a.Identity && !a.Redealt {
 				demux = nil
 			}
 			if err := t.recoverBeside(in, a, demux); err != nil {
@@ -166,6 +166,7 @@ func (t *Task) recoverBeside(in *input, a *inflight.GateAssignment, demux *infli
 	}
 	files := t.dep.Restore.Files
 	files.Retain()
+	in.filter = demux
 	in.filled = make(chan struct{})
 	f := &inflight.Filler{Files: files, Gate: a, Demux: demux, Into: in.recovered}
 	first := t.drain.begun
@@ -234,6 +235,9 @@ func (t *Task) fetchLabelled(in *input) error {
 		if err := t.inputDrained(in, demux); err != nil {
 			return err
 		}
+		if err := t.releaseWatermark(in, demux); err != nil {
+			return err
+		}
 	}
 	for _, o := range t.inputs {
 		if o.labelled != nil {
@@ -259,6 +263,9 @@ func (t *Task) outputResent(in *input, ch int) error {
 	if err := t.inputDrained(in, demux); err != nil {
 		return err
 	}
+	if err := t.releaseWatermark(in, demux); err != nil {
+		return err
+	}
 	for c := range in.gate.Channels() {
 		in.gate.Resume(c)
 	}
@@ -276,6 +283,23 @@ func (t *Task) inputDrained(in *input, demux *inflight.Demux) error {
 	if t.drain.inputs--; t.drain.inputs == 0 {
 		t.drain.done.Store(t.drain.total.Load())
 		t.note(timeline.RestoreDrained, t.drain.total.Load(), string(t.plan().Path()))
+	}
+	return nil
+}
+
+// releaseWatermark lets the watermark count that was held back while restored data were
+// read.
+func (t *Task) releaseWatermark(in *input, demux *inflight.Demux) error {
+	mark, ok := demux.HeldBack()
+	if !ok {
+		return nil
+	}
+	for ch := range in.des {
+		if w, ok := t.valve.watermark(in.base+ch, mark); ok {
+			if err := t.watermark(w); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -307,7 +331,12 @@ func (t *Task) fetchRecovered(in *input) (bool, error) {
 	}
 	in.recovered.Close()
 	in.recovered = nil
-	return true, t.inputDrained(in, nil)
+	filter := in.filter
+	in.filter = nil
+	if err := t.inputDrained(in, nil); err != nil {
+		return false, err
+	}
+	return true, t.releaseWatermark(in, filter)
 }
 
 // processedRecovered counts a restored buffer that was processed, and opens

@@ -38,7 +38,9 @@ func (t *Task) stepSource() (bool, error) {
 			t.requested = true
 			t.listener.OperatorEvent(t.dep.ID, source.EncodeReaderEvent(source.ReaderEvent{Request: true}))
 		}
-		if !t.idleSent {
+		// What it may still be given can be behind everybody else's watermarks, so
+		// it is not idle before it was told that there is nothing for now.
+		if t.answered && !t.requested && !t.idleSent {
 			return false, t.sourceStatus(false)
 		}
 		return false, nil
@@ -104,7 +106,7 @@ func (t *Task) OperatorEvent(payload []byte) error {
 		if t.reader == nil {
 			return fmt.Errorf("vertex %s: event for a source", t.dep.ID.Vertex)
 		}
-		t.requested = false
+		t.requested, t.answered = false, true
 		if len(ev.Splits) > 0 {
 			if err := t.reader.AddSplits(ev.Splits); err != nil {
 				return err

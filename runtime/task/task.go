@@ -62,6 +62,7 @@ type Task struct {
 	holding   int64 // synchronous savepoint that is waited for
 	paused    bool  // a source that waits for its first checkpoint
 	requested bool  // a split was asked for and has not come
+	answered  bool  // the split enumerator has said something to this attempt
 	idleSent  bool
 	lastMark  time.Time
 	snapshots snapshots

@@ -1,0 +1,98 @@
+package task
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"benchrun/runtime/graph"
+	"benchrun/runtime/operator"
+	"benchrun/runtime/source"
+)
+
+// statuses is an output that remembers what it was told of idleness.
+type statuses struct {
+	operator.Output
+	told []bool
+}
+
+func (s *statuses) Status(active bool) error {
+	s.told = append(s.told, active)
+	return nil
+}
+
+// asking is a listener that counts what a reader asks for.
+type asking struct {
+	Listener
+	asked int
+}
+
+func (a *asking) OperatorEvent(ID, []byte) { a.asked++ }
+
+// A source that the split enumerator has yet to answer is not idle: the splits
+// that it gets may be behind the watermarks of the others, which would pass.
+//
+// Fails if stepSource does not look at answered, or not at requested.
+func TestSourceIsNotIdleBeforeTheAnswer(t *testing.T) {
+	params, err := json.Marshal(source.Params{Splits: 4, Keys: 1, RecordSize: 64, Files: []string{"nowhere"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := source.EncodeCoordinatorEvent(source.CoordinatorEvent{})
+	splits := source.EncodeCoordinatorEvent(source.CoordinatorEvent{Splits: [][]byte{make([]byte, 12)}})
+	for _, x := range []struct {
+		kind   string
+		answer []byte
+		told   []bool
+	}{
+		{source.Sequence, nil, nil},
+		{source.Sequence, nothing, []bool{false}},
+		{source.Lines, nil, nil},
+		{source.Lines, nothing, nil}, // it asks again
+	} {
+		reader, err := source.NewReader(x.kind, params, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, l := &statuses{}, &asking{}
+		task := &Task{
+			reader: reader, v: &graph.Vertex{Operators: []graph.Operator{{Node: graph.Node{Operator: x.kind}}}}, chain: &chain{}, mail: newMailbox(),
+			outs: []operator.Output{out}, listener: l, more: func() bool { return true },
+		}
+		step := func() {
+			t.Helper()
+			if err := task.mail.run(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := task.stepSource(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step()
+		if x.answer != nil {
+			if err := task.OperatorEvent(x.answer); err != nil {
+				t.Fatal(err)
+			}
+			step()
+			step()
+		}
+		if !slices.Equal(out.told, x.told) {
+			t.Errorf("%s, answer %s: told %v, want %v", x.kind, x.answer, out.told, x.told)
+		}
+		if asks := x.kind == source.Lines; asks != (l.asked > 0) {
+			t.Errorf("%s asked %d times", x.kind, l.asked)
+		}
+		if len(x.told) > 0 { // what it gets wakes it
+			if err := task.OperatorEvent(splits); err != nil {
+				t.Fatal(err)
+			}
+			if err := task.mail.run(); err != nil {
+				t.Fatal(err)
+			}
+			if want := append(x.told, true); !slices.Equal(out.told, want) {
+				t.Errorf("%s with splits: told %v, want %v", x.kind, out.told, want)
+			}
+		}
+	}
+}
