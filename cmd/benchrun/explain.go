@@ -68,7 +68,7 @@ var words = append([]word{
 	{"adopted", "word", "a batch task that ran on while no master led, and goes on under the next one (mode hardened)"},
 	{"useful work", "word", "records of finished batch tasks whose output is still there; what time_to_parity_s and the curves of progress count"},
 	{"control recovery", "word", "from the loss of the master to the first task under the next one, in phases that add up: detect, elect, replay the log, wait for partitions, schedule; see control_recovery_s"},
-	{"from-scratch", "flag of run", "a new master that cannot read the log of its batch job (damaged in the middle, of another job or version) fails the trial with file and offset; with --from-scratch it wipes the log and the job begins anew, which is recovery path full and an event with the reason"},
+	{"from-scratch", "flag of run", "a new master that cannot read the log of its batch job (damaged in the middle, of another job or version) fails the trial with file and offset; with --from-scratch it wipes the log and the job begins anew, which is recovery path full and an event with the reason. A log that can be read is gone on from as without the flag. A streaming workload is refused with it: its masters keep no log"},
 	{"unproved", "word", "a job whose only sink discards shows nothing about its output; its trials have no correctness"},
 }, targetWords...)
 

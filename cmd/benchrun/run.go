@@ -187,6 +187,9 @@ func (a *app) plan(paths []string, s *selection) (*plan.Plan, []*spec.File, erro
 		names = append(names, b.Name)
 	}
 	p, err := plan.New(plan.Input{Files: files, Builds: names, Only: s.only})
+	if err == nil && s.settings.FromScratch {
+		err = p.CheckScratch()
+	}
 	return p, files, err
 }
 
