@@ -61,7 +61,7 @@ var metrics = []Metric{
 	{"durability_gap_tasks", "tasks", Lower, 1, true, "batch: tasks that had finished when the master died, had to be done again and need not have been, because the new master did not know of them"},
 	{"makespan_s", "s", Lower, 1e-6, false, "batch: from submission to the end of the job"},
 	{"wasted_bytes", "B", Lower, 1, false, "batch: shuffle bytes of finished attempts whose output no consumer has read that counts in the end; what attempts wrote that did not finish is not known"},
-	{"leftover_bytes", "B", Lower, 1, false, "batch: bytes in the workers' folders after the end of the job, before anybody cleans up"},
+	{"leftover_bytes", "B", Lower, 1, false, "batch: bytes in the workers' folders after the end of the job, before anybody cleans up. Absent if a worker did not say what it had left; the log of the trial names it"},
 	{"event_log_bytes", "B", Lower, 1, false, "batch: bytes written to the event log of the job"},
 	{"recording_overhead", "ratio", Lower, 1e-6, false, "batch: time that masters spent in recording plus CPU of the log's writer, over makespan times cores; what job recovery costs, measured in the run itself"},
 }

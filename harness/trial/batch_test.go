@@ -90,6 +90,53 @@ func TestBatchWithoutFault(t *testing.T) {
 	})
 }
 
+// What a worker had left nobody knows that did not say so: there is no number, and the
+// log of the trial names the worker.
+//
+// Fails if the reason is not told.
+func TestLeftoversThatNobodyKnows(t *testing.T) {
+	f := &targettest.Target{Batch: targettest.Batch{Figures: &target.BatchFigures{Unheard: []string{"worker-1"}}}}
+	playLogged(t, f, batchHead, func(tr *result.Trial, log string) {
+		if v, ok := tr.Metrics["leftover_bytes"]; ok || tr.Outcome != result.OK {
+			t.Errorf("%s: %s; leftover_bytes = %v", tr.Outcome, tr.Reason, v)
+		}
+		if want := "leftover_bytes is not known: nobody has said what is left in the folder of worker-1"; !strings.Contains(log, want) {
+			t.Errorf("the log does not say that %s:\n%s", want, log)
+		}
+	})
+}
+
+// A job that ends under a step that waits: the reason names the step and what it waited
+// for.
+//
+// Fails if only the phase does.
+func TestJobThatEndsUnderAStep(t *testing.T) {
+	for name, x := range map[string]struct{ step, want string }{
+		"wait": {`wait = { elapsed = "1h", timeout = "2h" }`, `the job ended before the step "late" was over, still missing: elapsed`},
+		"moment": {"do = \"kill-jobmanager\"\ndown-for = \"1s\"\nwhen = { during-recovery = true }",
+			`the job ended before the step "late" was over, before the moment for the fault had come: during-recovery: no recovery is under way`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps := `
+[[scenario.step]]
+wait = { progress = 0.3 }
+[[scenario.step]]
+do = "kill-jobmanager"
+down-for = "200ms"
+[[scenario.step]]
+wait = { elapsed = "1500ms" }
+[[scenario.step]]
+name = "late"
+` + x.step + "\n"
+			playBatch(t, &targettest.Target{}, steps, func(tr *result.Trial, log *timeline.Log) {
+				if tr.Outcome != result.Failed || tr.Phase != "late" || tr.Reason != x.want {
+					t.Errorf("%s in %s: %s", tr.Outcome, tr.Phase, tr.Reason)
+				}
+			})
+		})
+	}
+}
+
 // A kill of the master in the third wave: two waves are kept, the third is lost.
 //
 // Fails if the time until somebody knew is counted twice, or if a running task
@@ -436,67 +483,6 @@ func TestPhasesAddUp(t *testing.T) {
 			t.Fatalf("the phases are %v together, the whole is %v: %v", sum, m["control_recovery_s"], m)
 		}
 	})
-}
-
-// What the conditions of a batch job look at, event by event. A worker that is
-// missed while no master leads is not the new master's doing.
-//
-// Fails if anything but an election ends the time without a master, or if the end of
-// a task that had finished before is something that came of the recovery.
-func TestBatchObserver(t *testing.T) {
-	w, err := fakeFile(batchHead + killSteps)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := newObserver(w)
-	at := time.Duration(0)
-	see := func(k timeline.Kind, state string, running, recovering bool) {
-		t.Helper()
-		at += time.Millisecond
-		e := timeline.Task(k, "sum", 1, 0)
-		e.T, e.State = at, state
-		o.add(e)
-		if o.running() != running || o.recovering(1) != recovering {
-			t.Errorf("after %s %s: running %t, recovering %t", k, state, o.running(), o.recovering(1))
-		}
-	}
-	see(timeline.TaskState, "DEPLOYING", false, true)
-	see(timeline.TaskState, "RUNNING", true, true)
-	see(timeline.TaskState, "FINISHED", true, false)
-	at += time.Millisecond
-	o.fault(&spec.Do{Kind: "kill-jobmanager"}, at, true)
-	see(timeline.WorkerLost, "", false, false)
-	see(timeline.TaskState, "FAILED", false, false)
-	see(timeline.TaskState, "RUNNING", false, false) // it does not know yet that nobody leads
-	see(timeline.MasterElected, "", false, true)
-	see(timeline.TaskState, "FINISHED", false, true) // it had, before the fault
-	see(timeline.TaskState, "DEPLOYING", false, true)
-	see(timeline.TaskState, "RUNNING", true, true)
-	see(timeline.TaskState, "FINISHED", true, false)
-	o.fault(&spec.Do{Kind: "kill-worker"}, at+1, true)
-	see(timeline.TaskState, "RUNNING", false, false)
-	see(timeline.WorkerLost, "", false, true)
-	see(timeline.TaskState, "RUNNING", true, true)
-}
-
-// A random task of a batch job is one at which the fault finds something.
-//
-// Fails if the number that was drawn is taken as it is.
-func TestRandomTaskOfBatch(t *testing.T) {
-	w, err := fakeFile(batchHead + killSteps)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for block := range 8 {
-		e := execution{Execution: Execution{Workload: w, Block: block}, obs: newObserver(w)}
-		e.obs.batch.finished[taskKey{"sum", 2}] = true
-		e.obs.batch.running[taskKey{"sum", 1}] = true
-		for kind, want := range map[string]int{"drop-partition": 2, "fail-task": 1} {
-			if f := e.choose(spec.Step{Name: "x", Do: &spec.Do{Kind: kind, Vertex: "sum", Subtask: spec.Random}}); f.Subtask != want {
-				t.Errorf("block %d: %s of subtask %d", block, kind, f.Subtask)
-			}
-		}
-	}
 }
 
 // A worker is lost with what it had made, and the master dies before anything could

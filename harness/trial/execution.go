@@ -279,7 +279,7 @@ func (e *execution) wait(ctx context.Context, w *spec.Wait) error {
 		if len(missing) == 0 {
 			return nil
 		}
-		if err := e.ending(ctx); err != nil {
+		if err := e.ending(ctx, "still missing: "+strings.Join(missing, ", ")); err != nil {
 			return err
 		}
 		now := time.Now()
@@ -329,8 +329,8 @@ func (e *execution) status() target.Status {
 	return e.last
 }
 
-// ending tells why a wait makes no sense any more.
-func (e *execution) ending(ctx context.Context) error {
+// ending tells why a step that has yet to see something makes no sense any more.
+func (e *execution) ending(ctx context.Context, yet string) error {
 	if ctx.Err() != nil {
 		return ended(ctx, e.Workload)
 	}
@@ -342,7 +342,7 @@ func (e *execution) ending(ctx context.Context) error {
 	if err := e.job.Err(); err != nil {
 		return stopf(result.Failed, "the job failed: %v", err)
 	}
-	return stopf(result.Failed, "the job ended before the step was over")
+	return stopf(result.Failed, "the job ended before the step %q was over, %s", e.phase, yet)
 }
 
 // missing lists the conditions that do not hold, and tells whether one of them

@@ -26,6 +26,17 @@ func play(t *testing.T, f *targettest.Target, steps string, check func(tr *resul
 // playText is play of a whole workload file.
 func playText(t *testing.T, f *targettest.Target, text string, check func(tr *result.Trial, log *timeline.Log), sets ...string) {
 	t.Helper()
+	playWhole(t, f, text, func(tr *result.Trial, log *timeline.Log, _ string) { check(tr, log) }, sets...)
+}
+
+// playLogged shows what the trial says to a person.
+func playLogged(t *testing.T, f *targettest.Target, text string, check func(tr *result.Trial, said string)) {
+	t.Helper()
+	playWhole(t, f, text, func(tr *result.Trial, _ *timeline.Log, said string) { check(tr, said) })
+}
+
+func playWhole(t *testing.T, f *targettest.Target, text string, check func(tr *result.Trial, log *timeline.Log, said string), sets ...string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w, err := fakeFile(text, sets...)
 		if err != nil {
@@ -34,7 +45,7 @@ func playText(t *testing.T, f *targettest.Target, text string, check func(tr *re
 		log := timeline.New()
 		var stderr bytes.Buffer
 		tr := Execution{Workload: w, Target: f, Block: 3, Folder: t.TempDir(), Log: log, Stderr: &stderr}.Run(t.Context())
-		check(tr, log)
+		check(tr, log, stderr.String())
 		if f.SlowClose > 0 {
 			<-time.After(3 * closeTimeout) // until the cluster has stopped after all
 		}

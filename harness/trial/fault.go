@@ -117,7 +117,7 @@ func (e *execution) moment(ctx context.Context, w *spec.When) error {
 		if now {
 			return nil
 		}
-		if err := e.ending(ctx); err != nil {
+		if err := e.ending(ctx, "before the moment for the fault had come: "+what); err != nil {
 			return err
 		}
 		if !time.Now().Before(deadline) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"benchrun/harness/result"
@@ -282,6 +283,9 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 		}
 	}
 	put("leftover_bytes", b.LeftoverBytes)
+	if len(b.Unheard) > 0 {
+		fmt.Fprintf(e.Stderr, "%8.3f s  leftover_bytes is not known: nobody has said what is left in the folder of %s\n", end.Seconds(), strings.Join(b.Unheard, ", "))
+	}
 	if options.BatchJobRecovery.Get(e.Workload.Options) {
 		put("event_log_bytes", b.EventLogBytes)
 		if makespan > 0 && b.EventLogBytes != nil {

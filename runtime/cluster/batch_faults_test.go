@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,4 +258,22 @@ func TestBatchWorkerComesBack(t *testing.T) {
 		t.Errorf("figures %+v, %v", f, err)
 	}
 	nothingLeft(t, dir)
+}
+
+// A worker that is to come to the folder of one that has died does not come before the
+// job is over: what is in that folder nobody has said.
+//
+// Fails if the figure is given all the same (figures).
+func TestBatchLeftoversOfAFolderThatWaits(t *testing.T) {
+	dir := t.TempDir()
+	c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(map[string]any{"heartbeat.interval": "50 ms"})}.batch(t, costly(simple(20_000, 4), "sum", 20_000))
+	await(t, log, 0, "a finished source", finishedTask("numbers", 1))
+	if err := c.KillWorker(1, time.Hour, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, c).exactly(t, 20_000)
+	f, err := c.Batch(t.Context())
+	if err != nil || f.Leftover != nil || !slices.Equal(f.Unheard, []string{"worker-1"}) {
+		t.Errorf("figures %+v, %v", f, err)
+	}
 }

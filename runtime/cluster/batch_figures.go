@@ -18,8 +18,11 @@ type BatchFigures struct {
 	// DurabilityGap is how many tasks had finished when the first master died,
 	// and were not in its log.
 	DurabilityGap *int64
-	Leftover      *int64 // bytes on workers' disks after the job's end, before they were cleaned
-	Unprotected   time.Duration
+	Leftover      *int64 // bytes on workers' disks after the job's end, before they were cleaned; nil if Unheard
+	// Unheard are workers that have not said what they had left when the job was over,
+	// or were to come to a folder of one that had died, and had not.
+	Unheard     []string
+	Unprotected time.Duration
 }
 
 // ledger sums over masters.
@@ -55,16 +58,22 @@ func (l *ledger) silent() {
 // now takes those of a master that lives.
 func (l *ledger) now(f control.BatchFigures) {
 	l.add(f)
-	l.sum.Leftover, l.sum.Ended = f.Leftover, f.Ended
+	l.sum.Leftover, l.sum.Heard, l.sum.Ended = f.Leftover, f.Heard, f.Ended
 }
 
-func (l *ledger) figures(log *timeline.Log) *BatchFigures {
+// figures are all of it. Who has said nothing is known once the job is over.
+func (l *ledger) figures(log *timeline.Log, folders *folders) *BatchFigures {
 	f := &BatchFigures{HookTime: l.sum.HookTime, WriterCPU: l.sum.WriterCPU, DurabilityGap: l.gap}
 	if !l.unknown {
 		f.LogBytes, f.Flushes = &l.sum.LogBytes, &l.sum.Flushes
 	}
 	if l.sum.Ended {
-		f.Leftover = &l.sum.Leftover
+		for _, i := range folders.unheard(l.sum.Heard) {
+			f.Unheard = append(f.Unheard, workerName(i))
+		}
+		if len(f.Unheard) == 0 {
+			f.Leftover = &l.sum.Leftover
+		}
 	}
 	for _, e := range log.Sorted() {
 		if e.Kind == timeline.JobState && e.State == timeline.Unprotected {

@@ -1,6 +1,9 @@
 package cluster
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // folders knows who has the folders of a batch job's workers. A folder outlives its
 // worker: another one may be about to take it over, with all that is in it. The
@@ -39,6 +42,25 @@ func (f *folders) drop(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.users[dir]--
+}
+
+// unheard are the newest workers of all folders that somebody has or will have, but
+// for some: what is in those folders they have not said.
+func (f *folders) unheard(but []int) (list []int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	newest := map[string]int{}
+	for i := range f.n {
+		if dir, ok := f.of[i]; ok && f.users[dir] > 0 {
+			newest[dir] = i
+		}
+	}
+	for i := range f.n {
+		if dir, ok := f.of[i]; ok && f.users[dir] > 0 && newest[dir] == i && !slices.Contains(but, i) {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // forgone are the workers that are gone and whose folders nobody has or will have:

@@ -101,6 +101,9 @@ type DropData struct {
 // nothing of the job is left.
 type JobOver struct{ Epoch int64 }
 
+// LeftoverUnknown are the bytes of a worker that cannot tell.
+const LeftoverUnknown = -1
+
 // Leftover is what a worker still had on its disk when the job was over.
 type Leftover struct {
 	Epoch int64

@@ -124,8 +124,9 @@ type BatchFigures struct {
 	LogBytes  int64
 	Flushes   int64
 	GapTasks  int   // finished tasks that are not durable now
-	Leftover  int64 // bytes on the workers' disks after the job's end, before they were cleaned
-	Ended     bool  // Leftover is known
+	Leftover  int64 // bytes on the disks of Heard after the job's end, before they were cleaned
+	Heard     []int // workers that have said what they had left, by the index that they came with
+	Ended     bool  // there is no more to come
 }
 
 // Reports answers GetReports.

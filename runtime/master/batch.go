@@ -28,6 +28,7 @@ type Batch struct {
 		counts   map[joblog.AttemptID]int64
 		finished map[string]map[int]int64 // records of finished tasks by vertex, subtask
 		leftover int64
+		heard    []int // whose leftovers these are
 	}
 
 	workers    *registry

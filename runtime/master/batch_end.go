@@ -59,7 +59,8 @@ func (m *Batch) cleaned(id batch.Worker) {
 	m.finishEnd()
 }
 
-// leaveUnclean ends the wait for workers that do not answer.
+// leaveUnclean ends the wait for workers that do not answer. What they have left is
+// in no figure.
 func (m *Batch) leaveUnclean() {
 	clear(m.ending.workers)
 	m.finishEnd()

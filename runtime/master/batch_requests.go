@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"benchrun/runtime/control"
 	"benchrun/runtime/joblog"
@@ -115,7 +116,7 @@ func (m *Batch) Figures() control.BatchFigures {
 	if m.shared.store != nil {
 		f = addStats(f, m.shared.store.Stats())
 	}
-	f.Leftover, f.Ended = m.shared.leftover, m.over()
+	f.Leftover, f.Heard, f.Ended = m.shared.leftover, slices.Clone(m.shared.heard), m.over()
 	return f
 }
 

@@ -133,8 +133,9 @@ type actor struct {
 	outputs map[joblog.AttemptID][]batch.Output
 	output  string // folder of its reports
 	writes  func(joblog.AttemptID) (reports []control.Report, done bool)
-	waits   string           // for the tasks of this vertex: they never finish
-	looked  <-chan time.Time // for what it has, before it answers; nil: at once
+	waits   string                           // for the tasks of this vertex: they never finish
+	looked  <-chan time.Time                 // for what it has, before it answers; nil: at once
+	left    func() (bytes int64, tells bool) // when the job is over; nil: what it holds
 	over    chan struct{}
 }
 
@@ -149,9 +150,12 @@ func (j *batchJob) act(p *pipe, before *actor, waits string) *actor {
 }
 
 // newActor is one that has yet to play.
-func (j *batchJob) newActor(p *pipe, waits string) *actor {
+func (j *batchJob) newActor(p *pipe, waits string) *actor { return j.actorNamed(p, 0, waits) }
+
+// actorNamed is one that comes with an index.
+func (j *batchJob) actorNamed(p *pipe, index int, waits string) *actor {
 	return &actor{
-		fakeWorker: joinAs(j.t, p, control.Hello{Slots: 2}), output: j.output, writes: j.writes, splits: map[joblog.AttemptID][]string{},
+		fakeWorker: joinAs(j.t, p, control.Hello{Index: index, Slots: 2}), output: j.output, writes: j.writes, splits: map[joblog.AttemptID][]string{},
 		outputs: map[joblog.AttemptID][]batch.Output{}, waits: waits, over: make(chan struct{}),
 	}
 }
@@ -188,7 +192,13 @@ func (w *actor) play() {
 			w.splits[m.Attempt] = append(w.splits[m.Attempt], m.Splits...)
 			w.finish(m.Attempt)
 		case control.JobOver:
-			w.Send(control.Leftover{Epoch: m.Epoch, Bytes: int64(len(w.holds))})
+			bytes, tells := int64(len(w.holds)), true
+			if w.left != nil {
+				bytes, tells = w.left()
+			}
+			if tells {
+				w.Send(control.Leftover{Epoch: m.Epoch, Bytes: bytes})
+			}
 		}
 	}
 }
@@ -415,5 +425,41 @@ func endsBeforeAnInventory(t *testing.T, looks time.Duration) {
 		m.Close()
 		w.leave()
 		heir.leave()
+	})
+}
+
+// Of three workers one says what it had left, one cannot tell, and one does not answer:
+// the end comes all the same, and it is known of whom the figure is.
+//
+// Fails if one that is not waited for any longer has been heard, or one that cannot
+// tell.
+func TestBatchLeftoversOfThoseHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newBatchJob(t, nil)
+		m, network := j.master()
+		var all []*actor
+		for i, left := range []func() (int64, bool){
+			func() (int64, bool) { return 7, true },
+			func() (int64, bool) { return control.LeftoverUnknown, true },
+			func() (int64, bool) { return 0, false },
+		} {
+			w := j.actorNamed(network, i, "")
+			w.left = left
+			all = append(all, w)
+			go w.play()
+		}
+		m.Begin(0, 3, time.Minute)
+		begin := time.Now()
+		<-m.Done()
+		if d := time.Since(begin); d < leftoverLimit || d > leftoverLimit+time.Second {
+			t.Errorf("ended after %v", d)
+		}
+		if f := m.Figures(); !f.Ended || f.Leftover != 7 || !slices.Equal(f.Heard, []int{0}) {
+			t.Errorf("figures %+v", f)
+		}
+		m.Close()
+		for _, w := range all {
+			w.leave()
+		}
 	})
 }

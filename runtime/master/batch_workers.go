@@ -28,9 +28,12 @@ func (m *Batch) workerMessage(w *worker, msg any) {
 		}
 		m.shared.Unlock()
 	case control.Leftover:
-		m.shared.Lock()
-		m.shared.leftover += x.Bytes
-		m.shared.Unlock()
+		if x.Bytes != control.LeftoverUnknown {
+			m.shared.Lock()
+			m.shared.leftover += x.Bytes
+			m.shared.heard = append(m.shared.heard, w.came)
+			m.shared.Unlock()
+		}
 		m.cleaned(w.id)
 	}
 }

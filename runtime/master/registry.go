@@ -27,6 +27,7 @@ type worker struct {
 
 	id    scheduling.Worker // empty: it has yet to say hello
 	index int
+	came  int    // the index that it asked for
 	addr  string // where it serves partitions
 	slots int
 	lost  bool
@@ -155,7 +156,7 @@ func (r *registry) message(w *worker, msg any) {
 // join gives a worker the index that it asks for if that is free, else the
 // lowest one that is.
 func (r *registry) join(w *worker, h control.Hello) {
-	w.index = h.Index
+	w.index, w.came = h.Index, h.Index
 	if r.taken[w.index] || w.index < 0 {
 		for w.index = 0; r.taken[w.index]; w.index++ {
 		}

@@ -310,10 +310,10 @@ func (w *Batch) jobOver(s *service, epoch int64) {
 	var left int64
 	if j != nil {
 		n, err := w.store.DiskBytes(j.id)
-		if err != nil {
+		if left = n; err != nil {
 			w.trouble(err)
+			left = control.LeftoverUnknown
 		}
-		left = n
 	}
 	w.giveUp()
 	s.conn.Send(control.Leftover{Epoch: epoch, Bytes: left})
