@@ -191,6 +191,9 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 	}()
 	hello := control.Hello{Index: w.cfg.Index, Slots: w.cfg.Slots, DataAddr: w.server.Addr()}
 	newer := func() bool { return w.cfg.Newer(epoch) }
+	// The log may name the worker from the hello on: whoever has its folder after it
+	// must know that, or a new master waits for somebody who will never come.
+	w.noteName(workerID(w.cfg.Index))
 	if err := s.call(addr, hello, w.cfg.Heartbeat, newer); err != nil {
 		return false, err
 	}
@@ -219,11 +222,23 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 func (w *Batch) welcome(s *service, m control.Welcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mu.name = batch.Worker(fmt.Sprintf("worker-%d", m.Worker))
+	w.mu.name = workerID(m.Worker)
 	w.mu.conn = s.conn
 	if w.mu.patience != nil {
 		w.mu.patience.Stop()
 		w.mu.patience = nil
+	}
+}
+
+// workerID is what masters call a worker of an index.
+func workerID(index int) batch.Worker { return batch.Worker(fmt.Sprintf("worker-%d", index)) }
+
+// noteName has the worker's folder say by which name masters know it.
+func (w *Batch) noteName(name batch.Worker) {
+	w.abandoning <- struct{}{}
+	defer func() { <-w.abandoning }()
+	if err := w.self.add(name); err != nil {
+		w.trouble(err)
 	}
 }
 

@@ -157,14 +157,12 @@ func (w *Batch) begin(s *service, m control.BatchJob) {
 	}
 	s.conn.Send(control.InUse{Options: j.values.Map()})
 	w.abandoning <- struct{}{}
-	defer func() { <-w.abandoning }()
 	w.mu.Lock()
 	w.mu.job = j
 	name := w.mu.name
 	w.mu.Unlock()
-	if err := w.self.add(name); err != nil {
-		w.trouble(err)
-	}
+	<-w.abandoning
+	w.noteName(name) // the master may have given it another one than it asked for
 }
 
 // inventory tells everything that the worker has of the job: finished partitions,

@@ -78,12 +78,18 @@ func TestIdentityIsBounded(t *testing.T) {
 }
 
 // Whoever has a folder answers for those that had it before, until the job is
-// over. Fails if begin does not note the name, or if giveUp does not forget it.
+// over, also for one that died when it had just said hello. Fails if join does not
+// note the name, or if giveUp does not forget it.
 func TestWorkerAnswersForItsFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "w")
 		for index, formerly := range [][]batch.Worker{nil, {"worker-0"}, {"worker-0", "worker-1"}, nil} {
 			w, m := startBatch(t, dir, index)
+			if index == 1 {
+				w.Kill()
+				m.Close(false)
+				continue
+			}
 			m.Send(control.BatchJob{Epoch: 1, Job: "job", Graph: alone(t, true)})
 			m.Send(control.AskInventory{Epoch: 1})
 			found := false

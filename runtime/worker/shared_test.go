@@ -373,7 +373,7 @@ func startBatch(t *testing.T, dir string, index int) (*Batch, *master) {
 	}()
 	found := false
 	w, err := StartBatch(BatchConfig{
-		Name: "w", Slots: 1, Memory: 1 << 20, Segment: 1 << 10, Dir: dir, OutputDir: t.TempDir(), Timeline: timeline.New(),
+		Name: "w", Index: index, Slots: 1, Memory: 1 << 20, Segment: 1 << 10, Dir: dir, OutputDir: t.TempDir(), Timeline: timeline.New(),
 		Origin: time.Now(), Transport: n, Heartbeat: time.Second, Tick: time.Second, Retention: time.Minute,
 		Leader: func(ctx context.Context, _ int64) (string, int64, error) {
 			if found {
