@@ -70,6 +70,9 @@ func lead(ctx context.Context, dir string) (*leadership, error) {
 		l.release()
 		return nil, fmt.Errorf("leadership: %w", err)
 	}
+	// What masters that died in the middle of a write have left. It harms nobody, so
+	// neither does one that stays.
+	_ = storage.DropUnfinished(dir, epochFile, leaderFile, submissionFile, resultName)
 	return l, nil
 }
 

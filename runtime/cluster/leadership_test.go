@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,8 +25,9 @@ func mustLead(t *testing.T, dir string) *leadership {
 	return l
 }
 
-// One leads at a time, each with the next epoch. Fails if lead does not wait
-// for the lock, or does not count up.
+// One leads at a time, each with the next epoch. What leaders that were killed
+// have not written to the end goes. Fails if lead does not wait for the lock, does
+// not count up, or sweeps nothing.
 func TestLeadership(t *testing.T) {
 	dir := t.TempDir()
 	first := mustLead(t, dir)
@@ -41,10 +43,22 @@ func TestLeadership(t *testing.T) {
 		t.Fatalf("two lead: epoch %d", l.epoch)
 	}
 	first.release()
+	half, others := filepath.Join(dir, ".result.json-123"), filepath.Join(dir, ".other.json-123")
+	for _, name := range []string{half, others} {
+		if err := os.WriteFile(name, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	second := mustLead(t, dir)
 	defer second.release()
 	if second.epoch != 2 {
 		t.Errorf("epoch %d after 1", second.epoch)
+	}
+	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the half of a result: %v", err)
+	}
+	if _, err := os.Stat(others); err != nil {
+		t.Error(err)
 	}
 	if l, err := awaitLeader(t.Context(), dir, 0); err != nil || l != (leader{1, "addr"}) {
 		t.Errorf("leader %+v, %v", l, err)

@@ -7,13 +7,15 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 )
 
-// Dir is a store in a directory of the local file system.
+// Dir is a store in a directory of the local file system. What is in it holds the
+// state of jobs, and only its owner may read it.
 type Dir struct {
 	root string
 }
@@ -47,7 +49,7 @@ func MakeFolders(dir string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return SyncFolder(parent)
@@ -95,6 +97,24 @@ func WriteFile(name string, b []byte) error {
 	return nil
 }
 
+// DropUnfinished removes what crashes in WriteFile of some files have left in their
+// folder. Nobody may be writing one of them.
+func DropUnfinished(dir string, names ...string) error {
+	entries, err := os.ReadDir(dir)
+	errs := []error{err}
+	for _, e := range entries {
+		name, hidden := strings.CutPrefix(e.Name(), ".")
+		hyphen := strings.LastIndexByte(name, '-')
+		if !hidden || hyphen < 0 || !slices.Contains(names, name[:hyphen]) {
+			continue
+		}
+		if _, err := strconv.ParseUint(name[hyphen+1:], 10, 64); err == nil {
+			errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // URL is file:// with the absolute path.
 func (d *Dir) URL() string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(d.root)}
@@ -111,13 +131,13 @@ func (d *Dir) temp(name string) (*os.File, error) {
 	made := false
 	for {
 		base := tempPrefix + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(tempCounter.Add(1), 36)
-		f, err := os.OpenFile(filepath.Join(dir, base), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		f, err := os.OpenFile(filepath.Join(dir, base), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		switch {
 		case err == nil:
 			return f, nil
 		case errors.Is(err, fs.ErrExist): // left behind by a process of the same id
 		case errors.Is(err, fs.ErrNotExist) && !made:
-			if err := os.MkdirAll(dir, 0o777); err != nil {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return nil, err
 			}
 			made = true

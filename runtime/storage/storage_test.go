@@ -292,6 +292,42 @@ func TestOpenURLs(t *testing.T) {
 	}
 }
 
+// What a store holds is its owner's alone; others may see the folder that it was
+// told to use. Fails if temp leaves either to the umask.
+func TestStoreIsItsOwnersAlone(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "store")
+	d, err := OpenDir(root)
+	if err == nil {
+		err = d.Put("chk-1/_metadata", []byte("x"))
+	}
+	var w Writer
+	if err == nil {
+		w, err = d.Create("chk-1/state/7")
+	}
+	if err == nil {
+		err = w.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	if err := filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || name == root {
+			return err
+		}
+		seen++
+		if info, err := e.Info(); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+		return nil
+	}); err != nil || seen != 4 {
+		t.Errorf("%d entries, %v", seen, err)
+	}
+	if info, err := os.Stat(root); err != nil || info.Mode().Perm()&0o022 != 0 {
+		t.Errorf("the root: %v, %v", info.Mode(), err)
+	}
+}
+
 // Only what was synced survives a crash.
 func TestCrashClone(t *testing.T) {
 	m := OpenMemory(t.Name())
