@@ -12,7 +12,7 @@ func (s setup) batchProcesses(t testing.TB, j *job) (*cluster.Processes, *timeli
 	t.Helper()
 	cfg := s.config(t, j)
 	cfg.Batch = true
-	c, err := cluster.StartProcesses(t.Context(), cfg, nodes, t.Output())
+	c, err := cluster.StartProcesses(t.Context(), cfg, s.stops.nodes(), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

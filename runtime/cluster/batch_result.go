@@ -8,12 +8,16 @@ import (
 	"os"
 	"path/filepath"
 
+	"benchrun/runtime/failpoint"
 	"benchrun/runtime/joblog"
 	"benchrun/runtime/storage"
 )
 
 // resultName is the file of the state folder that says how a batch job has ended.
 const resultName = "result.json"
+
+// Fault points around its writing; the subject is the state folder.
+var writingResult = failpoint.NewPassage("result/write", "result/written")
 
 // resultFile is master.Result in the state folder of masters.
 type resultFile struct{ state string }
@@ -43,7 +47,7 @@ func (f resultFile) Read() (*joblog.JobFinished, error) {
 func (f resultFile) Write(r joblog.JobFinished) error {
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = storage.WriteFile(f.name(), append(b, '\n'))
+		err = writingResult.Pass(f.state, func() error { return storage.WriteFile(f.name(), append(b, '\n')) })
 	}
 	if err != nil {
 		return fmt.Errorf("result of the job %s: %w", f.name(), err)

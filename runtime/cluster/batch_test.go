@@ -13,6 +13,7 @@ import (
 	"benchrun/runtime/cluster"
 	"benchrun/runtime/graph"
 	"benchrun/runtime/operator"
+	"benchrun/runtime/record"
 	"benchrun/runtime/source"
 	"benchrun/runtime/timeline"
 )
@@ -49,9 +50,11 @@ func simple(records uint64, p int) *job {
 }
 
 // threeStage is two sources, a join, a count and a sink.
-func threeStage(records uint64, p int) *job {
+func threeStage(records uint64, p int) *job { return threeStageTo("verify-sink", records, p) }
+
+func threeStageTo(sink string, records uint64, p int) *job {
 	return (&job{}).sequence("left", p, source.Params{Records: records, Splits: 16}).sequence("right", p, source.Params{Records: records, Splits: 16}).
-		op("pairs", "join", p, operator.Params{}).op("count", "count-by-key", p, operator.Params{Source: 9}).op("out", "verify-sink", p, operator.Params{}).
+		op("pairs", "join", p, operator.Params{}).op("count", "count-by-key", p, operator.Params{Source: 9}).op("out", sink, p, operator.Params{}).
 		link("left", "pairs", graph.Hash).link("right", "pairs", graph.Hash).link("pairs", "count", graph.Hash).link("count", "out", graph.Rebalance)
 }
 
@@ -72,15 +75,32 @@ func finishCounts(t testing.TB, c cluster.Running) (keys, sum, arrived int64) {
 		t.Fatal(err)
 	}
 	seen := map[[2]uint64]bool{}
+	add := func(key, number uint64, value int64) {
+		if k := [2]uint64{key, number}; !seen[k] {
+			seen[k] = true
+			keys++
+			sum += value
+		}
+	}
+	files := false // those of all subtasks are in one folder
 	for _, rep := range reports {
-		if x, ok := rep.Data.(*operator.SinkReport); ok {
+		switch x := rep.Data.(type) {
+		case *operator.SinkReport:
 			arrived += x.Arrived
 			for _, a := range x.Aggregates {
-				if !seen[[2]uint64{a.Key, a.Number}] {
-					keys++
-					sum += a.Value
-				}
-				seen[[2]uint64{a.Key, a.Number}] = true
+				add(a.Key, a.Number, a.Value)
+			}
+		case *operator.FileReport:
+			if files {
+				continue
+			}
+			files = true
+			if err := operator.ReadFiles(x, func(r *record.Record) error {
+				arrived++
+				add(r.Key, r.Number, r.Value)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}

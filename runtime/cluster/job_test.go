@@ -75,6 +75,7 @@ type setup struct {
 	network        task.NetworkConfig
 	options        map[string]any
 	dir            string
+	stops          *stops // of processes; nil: they stop nowhere
 }
 
 func (s setup) start(t testing.TB, j *job) (*cluster.Cluster, *timeline.Log) {

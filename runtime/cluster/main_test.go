@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -18,6 +19,10 @@ var nodes = cluster.Executable{Path: os.Args[0], Env: append(os.Environ(), nodeV
 // No goroutine outlives a cluster.
 func TestMain(m *testing.M) {
 	if os.Getenv(nodeVariable) != "" {
+		if err := stopWhereTold(os.Getenv(stopVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
 		os.Exit(cluster.Node(context.Background(), os.Args[len(os.Args)-1], os.Stdin, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
