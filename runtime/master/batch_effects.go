@@ -99,9 +99,6 @@ func (m *Batch) note(e timeline.Event) {
 			e.Detail += "; cut off as the end of what was written: " + m.log.torn
 		}
 		m.cfg.Timeline.Add(e)
-		if e.Reason == "" {
-			jobEvent(m.cfg.Timeline, "RECONCILING", nil)
-		}
 		return
 	case timeline.PartitionLost:
 		m.sweep(e)

@@ -221,6 +221,33 @@ func (s *Scheduler) uncommitted(err error, why string) {
 	s.end(scheduling.StatusFailed, &CommitError{Visible: slices.Clone(c.done), Missing: slices.Clone(c.todo), Why: why, Err: err})
 }
 
+// StalledError: nothing of a job runs, and nothing that could happen would change
+// that. A vertex was never initialized although its producers have finished.
+type StalledError struct{ Vertex string }
+
+func (e *StalledError) Error() string {
+	return fmt.Sprintf("the job stands still: vertex %q was not initialized before its master was lost, as far as the log knows, and nobody does it now (hazard H1: Flink would wait for ever)", e.Vertex)
+}
+
+// standstill ends a job that would hang. Only a faithful master's does, and it would
+// until somebody loses patience.
+func (s *Scheduler) standstill() {
+	if s.phase != phaseRunning || len(s.attempts) > 0 || len(s.restarts) > 0 || len(s.ready) > 0 || len(s.candidates) > 0 {
+		return
+	}
+	for _, v := range s.vertices {
+		switch {
+		case v.parallelism == 0 && v.inferring:
+			return // the answer comes
+		case v.parallelism == 0:
+			s.end(scheduling.StatusFailed, &StalledError{v.ID})
+			return
+		case v.finished < v.parallelism:
+			return
+		}
+	}
+}
+
 // cancelJob ends the job. What is being committed is done, if it can be: a job
 // half of whose output is visible has failed.
 func (s *Scheduler) cancelJob() {

@@ -40,6 +40,9 @@
 // consumed is released, in hardened mode only when the log has the consumer's end:
 // else a crash would run the producers again.
 //
+// A job of which nothing runs any more, and nothing can, has FAILED with a
+// StalledError: a faithful master may find no more in the log (H1), and would hang.
+//
 // # The end
 //
 // Commits go out in rounds, all that are open at one go. A round that fails is one

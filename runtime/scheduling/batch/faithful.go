@@ -126,6 +126,10 @@ func (p faithful) restore(st *state) {
 
 func (p faithful) unfinished(v *vertex, subtasks []int) { p.s.tellReset(v, subtasks) }
 
+func (faithful) waitsFor(r *recovery) string {
+	return fmt.Sprintf("all of %d partitions of finished tasks, released ones too", len(r.expected))
+}
+
 // over waits until every expected partition is there, whoever has answered.
 func (faithful) over(r *recovery) bool { return r.missing == 0 }
 

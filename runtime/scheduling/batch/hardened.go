@@ -131,6 +131,8 @@ func (hardened) restore(*state) {}
 
 func (hardened) unfinished(*vertex, []int) {}
 
+func (hardened) waitsFor(*recovery) string { return "what workers hold" }
+
 // over waits for all workers that the log or this master knows, or for those
 // that have their folders, however many partitions are missing.
 func (p hardened) over(r *recovery) bool {

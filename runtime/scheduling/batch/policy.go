@@ -35,6 +35,8 @@ type policy interface {
 	// unfinished: the finished tasks of a vertex are kept, the others have lost
 	// their splits.
 	unfinished(v *vertex, subtasks []int)
+	// waitsFor says what a new master waits for.
+	waitsFor(r *recovery) string
 	// over tells whether there is nothing more to wait for.
 	over(r *recovery) bool
 	// settle decides about all that was reported, and goes on.

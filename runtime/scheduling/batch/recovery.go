@@ -152,6 +152,7 @@ func (s *Scheduler) replayed(e Replayed) {
 	s.classify()
 	r.count()
 	r.deadline = s.now + s.cfg.WorkerTimeout
+	s.emit(Note{timeline.Job("RECONCILING", fmt.Sprintf("waits at most %v for %s", s.cfg.WorkerTimeout, s.policy.waitsFor(r)))})
 }
 
 // ended: the job was over before this master began.

@@ -261,6 +261,7 @@ func (s *Scheduler) advance() {
 		s.speculate()
 		s.schedule()
 		s.complete()
+		s.standstill()
 	}
 	if s.phase == phaseEnding && len(s.attempts) == 0 {
 		s.closeDown()

@@ -161,8 +161,8 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		}
 		es = h.w.takeOver()
 	case "unreadable":
+		h.w.unreadable = errors.New("cannot be read")
 		es = h.w.step(Start{HasLog: true})
-		es = append(es, h.w.step(Replayed{Err: errors.New("cannot be read")})...)
 	case "answer":
 		id := Worker(a.get("id"))
 		h.w.silent[id] = false

@@ -25,13 +25,14 @@ type world struct {
 	folders map[Worker]*site // of workers that died
 	order   []Worker
 
-	log     []joblog.Event // of all masters
-	base    int            // where this master's events begin
-	hasLog  bool           // a log file is there
-	durable int
-	slowLog bool // LogDurable comes when it is asked for
-	silent  map[Worker]bool
-	delayed map[Worker]Inventory // what a silent worker had when it was asked
+	log        []joblog.Event // of all masters
+	base       int            // where this master's events begin
+	hasLog     bool           // a log file is there
+	durable    int
+	slowLog    bool // LogDurable comes when it is asked for
+	unreadable error
+	silent     map[Worker]bool
+	delayed    map[Worker]Inventory // what a silent worker had when it was asked
 
 	enumerators map[string]*enumerator // by operator
 	splits      map[string]int         // how many a source has
@@ -218,7 +219,7 @@ func (w *world) carryOut(x Effect) {
 			w.hasLog = false
 		}
 	case ReplayLog:
-		w.answer(Replayed{Events: slices.Clone(w.log)})
+		w.answer(Replayed{Events: slices.Clone(w.log), Err: w.unreadable})
 		w.base, w.durable = len(w.log), len(w.log)
 	case AskInventory:
 		if w.silent[x.Worker] {
@@ -578,7 +579,11 @@ func printEffects(es []Effect) string {
 			case timeline.PartitionKept, timeline.PartitionLost:
 				fmt.Fprintf(&b, "%s %s %s/%d#%d %s\n", e.Event.Kind, e.Event.Detail, e.Event.Vertex, e.Event.Subtask, e.Event.Attempt, e.Event.Reason)
 			case timeline.JobState:
-				fmt.Fprintf(&b, "%s: %s (%s)\n", e.Event.State, e.Event.Reason, e.Event.Detail)
+				fmt.Fprintf(&b, "%s: %s", e.Event.State, e.Event.Reason)
+				if e.Event.Detail != "" {
+					fmt.Fprintf(&b, " (%s)", e.Event.Detail)
+				}
+				b.WriteString("\n")
 			case timeline.EventReplayed:
 				fmt.Fprintf(&b, "replayed %d events, %s\n", e.Event.Records, e.Event.Detail)
 			case timeline.TaskState:
