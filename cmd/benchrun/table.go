@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -15,16 +16,19 @@ import (
 	"benchrun/workloads/spec"
 )
 
-// columns are the metrics of the table at the end of a run. RUNNING means
-// different things on different recovery paths, so it never stands alone.
-var columns = []struct{ metric, title string }{
+// tableColumn is a metric of the table at the end of a run.
+type tableColumn struct{ metric, title string }
+
+// columns are those of streaming jobs. RUNNING means different things on different
+// recovery paths, so it never stands alone.
+var columns = []tableColumn{
 	{"time_to_running_s", "running"},
 	{"time_to_first_checkpoint_s", "first checkpoint"},
 	{"time_to_drained_s", "drained"},
 }
 
 // batchColumns are those of batch jobs.
-var batchColumns = []struct{ metric, title string }{
+var batchColumns = []tableColumn{
 	{"makespan_s", "makespan"},
 	{"control_recovery_s", "control recovery"},
 	{"time_to_parity_s", "parity"},
@@ -36,27 +40,35 @@ func writeTables(out io.Writer, l *result.Loaded) {
 	for _, w := range l.Run.Workloads {
 		fmt.Fprintf(out, "%s: medians of the trials that are ok, warm-ups left out\n", w.Name)
 		t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-		titles := columns
+		titles, paths, more := columns, []string{""}, 0
 		if w.Mode == spec.Batch {
-			titles = measuredColumns(l, &w, batchColumns)
+			var steps []string
+			steps, more = laterSteps(l, &w)
+			titles, paths = measuredColumns(l, &w, steps), recordedPaths(l, &w, steps)
 		}
-		if !slices.ContainsFunc(titles, func(c struct{ metric, title string }) bool { return c.metric == w.Primary }) {
-			titles = append(slices.Clone(titles), struct{ metric, title string }{w.Primary, w.Primary})
+		if !slices.ContainsFunc(titles, func(c tableColumn) bool { return c.metric == w.Primary }) {
+			titles = append(slices.Clone(titles), tableColumn{w.Primary, w.Primary})
 		}
 		fmt.Fprint(t, "cell\tok")
 		for _, c := range titles {
 			fmt.Fprint(t, "\t"+c.title)
 		}
-		fmt.Fprint(t, "\trecovery\toutput\n")
+		for _, step := range paths {
+			fmt.Fprint(t, "\t"+ofStep(step, "recovery"))
+		}
+		fmt.Fprint(t, "\toutput\n")
 		for _, c := range l.Run.Plan.Cells {
 			if c.Workload != w.Name {
 				continue
 			}
 			for _, build := range builds(l) {
-				writeRow(t, l, w, c.Cell, build, titles)
+				writeRow(t, l, w, c.Cell, build, titles, paths)
 			}
 		}
 		t.Flush()
+		if more > 0 {
+			fmt.Fprintf(out, "faults that come later, see the report: %d more\n", more)
+		}
 		writeRecoveryCost(out, l, &w)
 		fmt.Fprintln(out)
 	}
@@ -71,7 +83,9 @@ func builds(l *result.Loaded) []string {
 	return names
 }
 
-func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build string, titles []struct{ metric, title string }) {
+// writeRow prints a cell. paths are the steps whose recovery path is told; the empty
+// one is that of the first fault.
+func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build string, titles []tableColumn, paths []string) {
 	label := cell
 	if len(l.Run.Builds) > 1 {
 		label += "@" + build
@@ -83,7 +97,7 @@ func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build stri
 		}
 	}
 	samples := map[string][]float64{}
-	var paths []string
+	taken := map[string][]string{}
 	output := ""
 	note := func(s string) {
 		if !strings.Contains(output, s) {
@@ -111,19 +125,13 @@ func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build stri
 			continue
 		}
 		ok++
-		path := x.RecoveryPath
-		if w.Mode == spec.Batch { // several faults at once: that of the master may not be the first
-			path = batchPath(&x)
-		}
-		if path != "" && !slices.Contains(paths, path) {
-			paths = append(paths, path)
+		for _, step := range paths {
+			if path := pathOf(&x, step); path != "" && !slices.Contains(taken[step], path) {
+				taken[step] = append(taken[step], path)
+			}
 		}
 		for _, c := range titles {
-			v, there := x.Metrics[c.metric]
-			if w.Mode == spec.Batch && !there {
-				v, there = laterFault(&x, c.metric)
-			}
-			if there {
+			if v, there := x.Value(c.metric); there {
 				samples[c.metric] = append(samples[c.metric], v)
 			}
 		}
@@ -136,25 +144,89 @@ func writeRow(t io.Writer, l *result.Loaded, w result.Workload, cell, build stri
 		}
 		fmt.Fprint(t, "\t"+value)
 	}
-	path := "-"
-	if len(paths) > 0 {
-		path = strings.Join(paths, ", ")
+	for _, step := range paths {
+		fmt.Fprint(t, "\t"+cmp.Or(strings.Join(taken[step], ", "), "-"))
 	}
-	if output == "" {
-		output = "-"
-	}
-	fmt.Fprintf(t, "\t%s\t%s\n", path, output)
+	fmt.Fprintf(t, "\t%s\n", cmp.Or(output, "-"))
 }
 
-// measuredColumns are those of which any trial of a workload has a value.
-func measuredColumns(l *result.Loaded, w *result.Workload, all []struct{ metric, title string }) []struct{ metric, title string } {
-	return slices.DeleteFunc(slices.Clone(all), func(c struct{ metric, title string }) bool {
-		return c.metric != w.Primary && !slices.ContainsFunc(l.Trials, func(t result.Trial) bool {
-			_, own := t.Metrics[c.metric]
-			_, later := laterFault(&t, c.metric)
-			return t.Workload == w.Name && t.Outcome == result.OK && (own || later)
-		})
+// ofStep is the title of what belongs to a later fault, as its metrics are called.
+func ofStep(step, title string) string {
+	if step == "" {
+		return title
+	}
+	return step + "." + title
+}
+
+// stepsShown is how many later faults the table has columns of.
+const stepsShown = 3
+
+// laterSteps are the faults that were not the first of their trial, in the order in
+// which trials met them, and how many more there are.
+func laterSteps(l *result.Loaded, w *result.Workload) (steps []string, more int) {
+	for _, t := range l.Trials {
+		if t.Workload != w.Name || t.Outcome != result.OK || len(t.Faults) == 0 {
+			continue
+		}
+		for _, f := range t.Faults[1:] {
+			if !slices.Contains(steps, f.Name) {
+				steps = append(steps, f.Name)
+			}
+		}
+	}
+	n := min(len(steps), stepsShown)
+	return steps[:n], len(steps) - n
+}
+
+// measuredColumns are those of a batch job of which any trial has a value: of the whole
+// trial and of its first fault, then of later ones.
+func measuredColumns(l *result.Loaded, w *result.Workload, steps []string) (titles []tableColumn) {
+	for _, step := range append([]string{""}, steps...) {
+		for _, c := range batchColumns {
+			m, _ := result.LookupMetric(c.metric)
+			own := tableColumn{ofStep(step, c.metric), ofStep(step, c.title)}
+			if (step == "" || m.PerFault) && (own.metric == w.Primary || anyTrial(l, w, func(t *result.Trial) bool {
+				_, there := t.Value(own.metric)
+				return there
+			})) {
+				titles = append(titles, own)
+			}
+		}
+	}
+	return titles
+}
+
+// recordedPaths are the faults after which any trial has a recovery path.
+func recordedPaths(l *result.Loaded, w *result.Workload, steps []string) []string {
+	var paths []string
+	for _, step := range append([]string{""}, steps...) {
+		if anyTrial(l, w, func(t *result.Trial) bool { return pathOf(t, step) != "" }) {
+			paths = append(paths, step)
+		}
+	}
+	if len(paths) == 0 {
+		return []string{""}
+	}
+	return paths
+}
+
+func anyTrial(l *result.Loaded, w *result.Workload, is func(*result.Trial) bool) bool {
+	return slices.ContainsFunc(l.Trials, func(t result.Trial) bool {
+		return t.Workload == w.Name && t.Outcome == result.OK && !t.Warmup && is(&t)
 	})
+}
+
+// pathOf is the recovery path after a step, or after the first fault.
+func pathOf(t *result.Trial, step string) string {
+	if step == "" {
+		return t.RecoveryPath
+	}
+	for _, f := range t.Faults {
+		if f.Name == step {
+			return f.RecoveryPath
+		}
+	}
+	return ""
 }
 
 // writeRecoveryCost prints what job recovery costs and saves, where blocks hold a
@@ -201,26 +273,6 @@ func interval(x stats.Description, write func(float64) string) string {
 		return write(x.Median)
 	}
 	return fmt.Sprintf("%s [%s, %s]", write(x.Median), write(x.CI.Low), write(x.CI.High))
-}
-
-// batchPath is the recovery path of the first fault that has one.
-func batchPath(t *result.Trial) string {
-	for _, f := range t.Faults {
-		if f.RecoveryPath != "" {
-			return f.RecoveryPath
-		}
-	}
-	return ""
-}
-
-// laterFault is a metric of the first fault that has it.
-func laterFault(t *result.Trial, metric string) (float64, bool) {
-	for _, f := range t.Faults {
-		if v, ok := f.Metrics[metric]; ok {
-			return v, true
-		}
-	}
-	return 0, false
 }
 
 func median(xs []float64) float64 {
