@@ -70,10 +70,21 @@ func (d *decoder) checkMode(s *section, a *Action) {
 	switch {
 	case a.Mode == "" || a.Mode == d.w.Mode:
 	case a.Mode == Batch:
-		s.fail("do", fmt.Sprintf("%q is for batch jobs, and this one is streaming", a.Name), "")
+		s.fail("do", "is for batch jobs, and this one is streaming", a.otherwise())
 	default:
-		s.fail("do", fmt.Sprintf("%q is for streaming jobs, and this one is batch", a.Name), "")
+		s.fail("do", "is for streaming jobs, and this one is batch", a.otherwise())
 	}
+}
+
+// otherwise names what comes nearest to an action in a job of the other mode.
+func (a *Action) otherwise() string {
+	switch {
+	case a.Mode == Batch:
+		return `set workload.mode = "batch", or lose something else: fail-task, kill-worker`
+	case a.Fault:
+		return "faults of batch jobs are fail-task, kill-worker, freeze-worker, kill-jobmanager, drop-partition"
+	}
+	return "a batch job ends with finish or cancel"
 }
 
 // checkParallelism refuses a parallelism of 0 where nobody decides it.

@@ -15,6 +15,19 @@ func (w *Workload) Chained(e Edge) bool {
 		len(w.Inputs(e.To)) == 1 && options.OperatorChaining.Get(w.Options)
 }
 
+// ChainHead is the first operator of the task that an operator is chained into:
+// tasks go by its id.
+func (w *Workload) ChainHead(id string) string {
+	for range w.Edges { // a chain is no longer
+		in := w.Inputs(id)
+		if len(in) != 1 || !w.Chained(in[0]) {
+			break
+		}
+		id = in[0].From
+	}
+	return id
+}
+
 // EdgeCapacity is what the buffers of one edge hold.
 type EdgeCapacity struct {
 	From, To string

@@ -97,7 +97,7 @@ func patch(t *testing.T, d *datadriven.TestData, path string) string {
 	var extra []string
 	for _, line := range strings.Split(d.Input, "\n") {
 		if old, replacement, ok := strings.Cut(line, " => "); ok && strings.HasPrefix(line, "~ ") {
-			old = strings.TrimPrefix(old, "~ ")
+			old = strings.ReplaceAll(strings.TrimPrefix(old, "~ "), `\n`, "\n")
 			replacement = strings.ReplaceAll(replacement, `\n`, "\n")
 			if !strings.Contains(text, old) {
 				t.Fatalf("%s: the base has no %q", d.Pos, old)

@@ -84,6 +84,14 @@ type span struct {
 	offset, len int
 }
 
+// text is what stands there, at least a blank.
+func (s span) text() string {
+	if s.src == nil || s.len <= 0 || s.offset < 0 || s.offset+s.len > len(s.src.text) {
+		return " "
+	}
+	return s.src.text[s.offset : s.offset+s.len]
+}
+
 func (s span) problem(key, value, message, hint string) Problem {
 	p := Problem{Key: key, Value: value, Message: message, Hint: hint, Line: 1, Column: 1}
 	if s.src == nil {

@@ -108,7 +108,7 @@ func (d *decoder) do(s *section) *Do {
 		return nil
 	}
 	if a.Later != "" {
-		s.fail("do", fmt.Sprintf("%q comes with a later version, with %s", kind, a.Later), "")
+		s.fail("do", "comes with a later version, with "+a.Later, "")
 		s.known = append(s.known, a.Keys...)
 		return nil
 	}

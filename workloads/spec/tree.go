@@ -76,17 +76,20 @@ func (n *node) clone() *node {
 	return &c
 }
 
+// mostShown are the bytes of a value that a problem quotes.
+const mostShown = 60
+
 // show is a value as a problem quotes it.
 func (n *node) show() string {
-	switch n.form {
-	case tableForm:
-		return "{...}"
-	case listForm:
-		return "[...]"
+	if n.form != scalarForm {
+		if text := n.at.text(); len(text) <= mostShown && !strings.Contains(text, "\n") && strings.IndexByte("[{", text[0]) >= 0 {
+			return printable(text)
+		}
+		return map[form]string{tableForm: "{...}", listForm: "[...]"}[n.form]
 	}
 	if s, ok := n.scalar.(string); ok {
-		if len(s) > 60 {
-			s = s[:60] + "..."
+		if len(s) > mostShown {
+			s = s[:mostShown] + "..."
 		}
 		return strconv.Quote(s)
 	}
@@ -304,10 +307,65 @@ func (b *builder) keyValue(into *node, e *unstable.Node) {
 	}
 	v := b.value(e.Value())
 	v.keyAt = at
-	if v.at.len == 0 {
-		v.at = at
+	if v.form != scalarForm {
+		v.at = b.bracketed(at)
 	}
+	v.within(at)
 	into.set(last.name, v)
+}
+
+// bracketed is the place of a list or an inline table behind its key, of which the
+// parser does not tell it.
+func (b *builder) bracketed(key span) span {
+	text, from := b.src.text, key.offset+key.len
+	for from < len(text) && strings.IndexByte(" \t=\"'", text[from]) >= 0 {
+		from++ // the key's closing quote, too
+	}
+	depth := 0
+	for i := from; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth == 0 {
+				return span{src: b.src, offset: from, len: i + 1 - from}
+			}
+		case '"', '\'':
+			i = closing(text, i)
+		case '#':
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+		}
+	}
+	return key
+}
+
+// closing is the offset of the last quote of the string that begins at an offset.
+func closing(text string, i int) int {
+	quote := text[i : i+1]
+	if triple := strings.Repeat(quote, 3); strings.HasPrefix(text[i:], triple) {
+		quote = triple
+	}
+	for j := i + len(quote); j < len(text); j++ {
+		switch {
+		case quote[0] == '"' && text[j] == '\\':
+			j++
+		case strings.HasPrefix(text[j:], quote):
+			return j + len(quote) - 1
+		}
+	}
+	return len(text)
+}
+
+// within gives what has no place of its own the one of what it is in.
+func (n *node) within(at span) {
+	if n.at.len == 0 {
+		n.at, n.keyAt = at, at
+	}
+	for _, item := range n.items {
+		item.within(n.at)
+	}
 }
 
 func (b *builder) value(v *unstable.Node) *node {
