@@ -143,15 +143,15 @@ func (w *workloadView) sums(name, title, note, unit string, series []string, bar
 		words[j] = short(words[j])
 	}
 	b := &chart.Stacked{Title: w.Name + ": " + lower(title), Unit: unit, Series: words}
-	for k, f := range w.faults {
+	for _, f := range w.faults {
 		for i := range w.columns {
 			row, ok := bar(i, f)
-			if !ok || w.elsewhere(i, k, f) {
+			if !ok || !w.befell(i, f.name) {
 				continue
 			}
 			row.Label = w.labels[i]
 			if f.prefix != "" {
-				row.Label += ", " + f.name
+				row.Label += " (" + f.name + ")"
 			}
 			b.Rows = append(b.Rows, row)
 		}

@@ -343,13 +343,19 @@ func TestCellsOfDifferentFaults(t *testing.T) {
 	if !slices.Equal(w.Headline, want) {
 		t.Errorf("%q", w.Headline)
 	}
-	for _, table := range []*table{w.Results, w.Batch} {
+	for _, x := range []struct {
+		table *table
+		want  []string
+	}{
+		{w.Results, []string{"the whole job", "no fault", "lose", "drop", "lose", "lose", "drop", "drop"}},
+		{w.Batch, []string{"lose", "lose", "drop", "drop"}},
+	} {
 		var rows []string
-		for _, r := range table.Rows {
+		for _, r := range x.table.Rows {
 			rows = append(rows, r.Group+r.Label)
 		}
-		if want := []string{"lose", "no fault", "lose", "drop", "drop"}; !slices.Equal(rows, want) {
-			t.Errorf("%s: rows %q", table.Caption, rows)
+		if !slices.Equal(rows, x.want) {
+			t.Errorf("%s: rows %q", x.table.Caption, rows)
 		}
 	}
 }

@@ -52,13 +52,10 @@ func (w *workloadView) gain() bool {
 		for _, f := range w.faults {
 			if v := w.median(i, f.prefix+"control_recovery_s"); v != nil {
 				control = append(control, *v)
-				x := 0.0
-				for _, m := range []string{"detect_s", "recovery_elect_s"} {
-					if v := w.median(i, f.prefix+m); v != nil {
-						x += *v
-					}
+				detect, elect := w.median(i, f.prefix+"detect_s"), w.median(i, f.prefix+"recovery_elect_s")
+				if detect != nil && elect != nil {
+					outage = append(outage, *detect+*elect)
 				}
-				outage = append(outage, x)
 			}
 			if v := w.median(i, f.prefix+"avoidable_reexecuted_fraction"); v != nil {
 				again = append(again, *v)
@@ -82,7 +79,10 @@ func (w *workloadView) gain() bool {
 	}
 	w.Headline = append(w.Headline, text)
 	if len(control) > 0 {
-		text := fmt.Sprintf("With job recovery the next master had a task running %s after the loss, of which nobody led for %s", between(control, seconds), between(outage, seconds))
+		text := fmt.Sprintf("With job recovery the next master had a task running %s after the loss", between(control, seconds))
+		if len(outage) == len(control) {
+			text += ", of which nobody led for " + between(outage, seconds)
+		}
 		switch {
 		case len(again) == 0:
 		case slices.Max(again) == 0:

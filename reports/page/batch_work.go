@@ -55,7 +55,7 @@ func progress(s *story) (p chart.Progress, to float64) {
 				}
 				delete(done, t)
 			}
-		case e.Kind == "task-state" && e.State == "FINISHED" && e.Records > 0:
+		case e.Kind == "task-state" && e.State == "FINISHED" && e.Records > 0 && done[t] == nil: // a new master tells old ends again
 			f := &finish{t, began[t], at(e.TUs), -1, e.Records}
 			all, done[t] = append(all, f), f
 		}

@@ -30,7 +30,10 @@ func (w *workloadView) results() {
 	if w.spec.Mode == "batch" && w.faults[0].kind == "" {
 		caption = "Times of the job"
 	}
-	if len(w.faults) > 1 {
+	switch {
+	case w.parted():
+		caption = "Times of the job, and after each fault"
+	case len(w.faults) > 1:
 		caption = "Times after each fault"
 	}
 	t := &table{ID: w.ID + "-results", Caption: caption, Head: []column{{Text: "trials ok", Sub: "of planned"}}}
@@ -52,20 +55,29 @@ func (w *workloadView) results() {
 		t.Head = append(t.Head, column{Text: w.ratioTitle(), Sub: short(primary), Title: "median of the ratios within blocks, " + primary + ", to " + w.reference()})
 	}
 	t.Head = append(t.Head, column{Text: "output"})
-	for k, f := range w.faults {
-		w.group(t, f)
+	for _, g := range w.groups() {
+		w.group(t, g)
+		if g.silent {
+			continue
+		}
 		for i := range w.columns {
-			if w.elsewhere(i, k, f) {
+			if w.elsewhere(i, g) {
 				continue
 			}
 			c := &w.columns[i]
 			r := row{Label: w.labels[i], Title: c.Name, Cells: []cell{okCell(c)}}
 			for _, m := range metrics {
-				r.Cells = append(r.Cells, w.medianCell(i, f.prefix+m))
+				r.Cells = append(r.Cells, w.groupCell(i, g, m))
 			}
-			r.Cells = append(r.Cells, pathCell(c, k, f.name))
-			if paired {
-				r.Cells = append(r.Cells, w.ratioCell(i, f.prefix+primary))
+			if g.whole {
+				r.Cells = append(r.Cells, cell{})
+			} else {
+				r.Cells = append(r.Cells, pathCell(c, g.k, g.name))
+			}
+			if paired && g.has(primary) {
+				r.Cells = append(r.Cells, w.ratioCell(i, g.prefix+primary))
+			} else if paired {
+				r.Cells = append(r.Cells, cell{})
 			}
 			r.Cells = append(r.Cells, outputCell(c))
 			t.Rows = append(t.Rows, r)
@@ -74,25 +86,74 @@ func (w *workloadView) results() {
 	w.Results = t
 }
 
-// elsewhere tells whether a column of a batch job has no row under the k-th fault:
-// another one befell it, or none, which the rows of the first fault show.
-func (w *workloadView) elsewhere(i, k int, f faultView) bool {
-	if w.spec.Mode != "batch" || k == 0 && w.faultOf(i) == "" {
+// rowGroup is a part of a table: what followed one fault, or what is of the whole
+// trial.
+type rowGroup struct {
+	faultView
+	k      int  // of the fault
+	parted bool // rows of faults have no metrics of the whole trial
+	whole  bool // it has nothing else
+	silent bool // nothing could be measured after the fault
+}
+
+// has tells whether a metric belongs into a group.
+func (g rowGroup) has(metric string) bool { return !g.parted || metricOf(metric).PerFault != g.whole }
+
+// parted tells whether what is of the whole trial has rows of its own: it must not
+// look as if it were of the first of several faults.
+func (w *workloadView) parted() bool { return w.spec.Mode == "batch" && len(w.faults) > 1 }
+
+// groups are the parts of a table.
+func (w *workloadView) groups() (out []rowGroup) {
+	parted := w.parted()
+	if parted {
+		out = append(out, rowGroup{parted: true, whole: true})
+	}
+	for k, f := range w.faults {
+		g := rowGroup{faultView: f, k: k, parted: parted}
+		g.silent = parted && !slices.ContainsFunc(result.Metrics(), func(m result.Metric) bool { return m.PerFault && w.has(f.prefix+m.Name) })
+		out = append(out, g)
+	}
+	return out
+}
+
+// groupCell is the median of a metric in a group; empty where it does not belong.
+func (w *workloadView) groupCell(i int, g rowGroup, metric string) cell {
+	if !g.has(metric) {
+		return cell{}
+	}
+	return w.medianCell(i, g.prefix+metric)
+}
+
+// elsewhere tells whether a column of a batch job has no row under a fault: another
+// one befell it, or none.
+func (w *workloadView) elsewhere(i int, g rowGroup) bool {
+	if w.spec.Mode != "batch" || g.whole || !g.parted && w.faultOf(i) == "" {
 		return false
 	}
-	return !slices.ContainsFunc(w.columns[i].Trials, func(t result.Trial) bool {
-		return t.Outcome == result.OK && slices.ContainsFunc(t.Faults, func(x result.Fault) bool { return x.Name == f.name })
+	return !w.befell(i, g.name)
+}
+
+// befell tells whether a fault was done in trials of a column.
+func (w *workloadView) befell(i int, fault string) bool {
+	return slices.ContainsFunc(w.columns[i].Trials, func(t result.Trial) bool {
+		return t.Outcome == result.OK && slices.ContainsFunc(t.Faults, func(x result.Fault) bool { return x.Name == fault })
 	})
 }
 
 // group puts the name of a fault above its rows, if there are several faults.
-func (w *workloadView) group(t *table, f faultView) {
+func (w *workloadView) group(t *table, g rowGroup) {
 	if len(w.faults) < 2 {
 		return
 	}
-	r := row{Group: f.name, Note: f.kind, ID: t.ID + "-" + slug(f.name)}
-	if f.prefix != "" {
-		r.Note += "; metrics " + f.prefix + "*"
+	r := row{Group: g.name, Note: g.kind, ID: t.ID + "-" + slug(g.name)}
+	switch {
+	case g.whole:
+		r = row{Group: "the whole job", Note: "whatever befell it", ID: t.ID + "-whole"}
+	case g.silent:
+		r.Note += "; nothing could be measured before the next fault or the end"
+	case g.prefix != "":
+		r.Note += "; metrics " + g.prefix + "*"
 	}
 	t.Rows = append(t.Rows, r)
 }

@@ -71,18 +71,19 @@ func (w *workloadView) medians(t *table, metrics []string) {
 		}
 		t.Head = append(t.Head, h)
 	}
-	for k, f := range w.faults {
-		if len(w.present(f.prefix, metrics)) == 0 {
+	for _, g := range w.groups() {
+		own := slices.DeleteFunc(slices.Clone(metrics), func(m string) bool { return !g.has(m) })
+		if len(w.present(g.prefix, own)) == 0 {
 			continue
 		}
-		w.group(t, f)
+		w.group(t, g)
 		for i := range w.columns {
-			if w.elsewhere(i, k, f) {
+			if w.elsewhere(i, g) {
 				continue
 			}
 			r := row{Label: w.labels[i], Title: w.columns[i].Name}
 			for _, m := range metrics {
-				c := w.medianCell(i, f.prefix+m)
+				c := w.groupCell(i, g, m)
 				c.Sub = ""
 				r.Cells = append(r.Cells, c)
 			}
@@ -147,7 +148,14 @@ func (w *workloadView) trials() {
 	}
 	metrics := together
 	if w.spec.Mode == "batch" {
-		metrics = []string{"makespan_s", "control_recovery_s", "time_to_parity_s"}
+		metrics = []string{"makespan_s"}
+		for _, f := range w.faults {
+			for _, m := range w.present(f.prefix, []string{"control_recovery_s", "time_to_parity_s"}) {
+				if !slices.Contains(metrics, m) {
+					metrics = append(metrics, m)
+				}
+			}
+		}
 	}
 	for _, m := range metrics {
 		t.Head = append(t.Head, column{Text: short(m), Sub: "s"})
@@ -170,13 +178,13 @@ func (w *workloadView) trials() {
 		}
 		r.Cells = append(r.Cells, cell{Text: fmt.Sprint(x.Block)}, cell{Text: names[x.Trial]}, outcome)
 		for _, m := range metrics {
-			if v, ok := x.Metrics[m]; ok {
+			if v, ok := x.Value(m); ok {
 				r.Cells = append(r.Cells, cell{Text: chart.Number(v, "s"), Title: fmt.Sprint(v)})
 			} else {
 				r.Cells = append(r.Cells, cell{Text: "–", Class: "dim"})
 			}
 		}
-		path := cell{Text: x.RecoveryPath}
+		path := cell{Text: pathsOf(&x)}
 		if path.Text == "" {
 			path = cell{Text: "–", Class: "dim"}
 		}
@@ -196,6 +204,21 @@ func (w *workloadView) trials() {
 		t.Rows = append(t.Rows, r)
 	}
 	w.Trials = t
+}
+
+// pathsOf are how a trial recovered, of later faults with their names.
+func pathsOf(t *result.Trial) string {
+	var parts []string
+	for i, f := range t.Faults {
+		switch {
+		case f.RecoveryPath == "":
+		case i == 0:
+			parts = append(parts, f.RecoveryPath)
+		default:
+			parts = append(parts, f.Name+": "+f.RecoveryPath)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // baseName keeps a trial's name within the folder that a link points into.

@@ -133,22 +133,38 @@ func efficiency(on, off, ideal *Column) (values []float64) {
 		if !ok || !okRestart || !okFree {
 			continue
 		}
-		if room := r - f - outage(t); room > littleToSave*f {
+		down, known := outage(t)
+		if room := r - f - down; known && room > littleToSave*f {
 			values = append(values, (r-fail)/room)
 		}
 	}
 	return values
 }
 
-// outage is how long no master led in a trial.
-func outage(t *result.Trial) (sum float64) {
-	for _, f := range t.Faults {
-		if f.Kind == "kill-jobmanager" {
-			sum += f.Metrics["detect_s"] + f.Metrics["recovery_elect_s"]
+// outage is how long no master led in a trial: from each death of one until the next
+// led, or died before it did. Not known: another fault came between.
+func outage(t *result.Trial) (sum float64, known bool) {
+	for i, f := range t.Faults {
+		if f.Kind != killMaster {
+			continue
+		}
+		elect, led := f.Metrics["recovery_elect_s"]
+		control, ran := f.Metrics["control_recovery_s"]
+		switch {
+		case led:
+			sum += f.Metrics["detect_s"] + elect
+		case ran: // nobody noticed the loss before the next one led
+			sum += control - f.Metrics["recovery_replay_s"] - f.Metrics["recovery_wait_s"] - f.Metrics["recovery_schedule_s"]
+		case i+1 < len(t.Faults) && t.Faults[i+1].Kind == killMaster:
+			sum += float64(t.Faults[i+1].T0Us-f.T0Us) / 1e6
+		default:
+			return 0, false
 		}
 	}
-	return sum
+	return sum, true
 }
+
+const killMaster = "kill-jobmanager"
 
 // derived are the medians of what Derive finds, as summary.json has them.
 func derived(w *result.Workload, columns []Column) map[string]map[string]float64 {

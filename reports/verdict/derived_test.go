@@ -132,3 +132,31 @@ func TestNoiseFloor(t *testing.T) {
 		t.Error("one neighbour is no noise")
 	}
 }
+
+// How long no master led is the sum of what each death of one cost: as the phases say,
+// or as the times of the faults do where the next master died, too, before it led.
+//
+// Fails if what is not known counts as no time.
+func TestOutage(t *testing.T) {
+	fault := func(kind string, t0 int64, metrics map[string]float64) result.Fault {
+		return result.Fault{Kind: kind, T0Us: t0, Metrics: metrics}
+	}
+	type metrics = map[string]float64
+	for name, x := range map[string]struct {
+		faults []result.Fault
+		want   float64
+		known  bool
+	}{
+		"none":                     {nil, 0, true},
+		"a worker":                 {[]result.Fault{fault("kill-worker", 0, nil)}, 0, true},
+		"noticed":                  {[]result.Fault{fault("kill-jobmanager", 0, metrics{"detect_s": 0.25, "recovery_elect_s": 0.5})}, 0.75, true},
+		"not noticed":              {[]result.Fault{fault("kill-jobmanager", 0, metrics{"control_recovery_s": 2, "recovery_replay_s": 0.25, "recovery_wait_s": 0.5, "recovery_schedule_s": 0.25})}, 1, true},
+		"twice":                    {[]result.Fault{fault("kill-jobmanager", 0, metrics{"detect_s": 0.25}), fault("kill-jobmanager", 500_000, metrics{"detect_s": 0.25, "recovery_elect_s": 0.5})}, 1.25, true},
+		"a worker before the next": {[]result.Fault{fault("kill-jobmanager", 0, metrics{"detect_s": 0.25}), fault("kill-worker", 500_000, nil)}, 0, false},
+		"nobody led any more":      {[]result.Fault{fault("kill-jobmanager", 0, metrics{"detect_s": 0.25})}, 0, false},
+	} {
+		if got, known := outage(&result.Trial{Faults: x.faults}); got != x.want || known != x.known {
+			t.Errorf("%s: %v, %t", name, got, known)
+		}
+	}
+}
