@@ -118,6 +118,7 @@ type AttemptState struct {
 	Error       string
 	Class       batch.FailureClass
 	Partition   batch.PartitionID // lost
+	Peer        batch.Worker      // to which the connection broke
 	Result      batch.Result      // finished
 	Records     []int64           // finished: written, by data set of the result
 }

@@ -70,7 +70,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		Settle{2, []batch.PartitionID{part}, []batch.PartitionID{part}, []joblog.AttemptID{at}, []joblog.AttemptID{at}},
 		DeployAttempt{2, at, 3, []batch.Input{{DataSet: "d", Range: joblog.InputRange{LastPartition: 1}}}, []batch.Output{{DataSet: "e", Subpartitions: 2}}},
 		Producers{2, "d", 3, []batch.Producer{{Attempt: at, Worker: "worker-1"}}}, CancelAttempt{2, at, "why"}, ReleasePartitions{2, []batch.PartitionID{part}}, DropData{2, part}, JobOver{2}, Leftover{2, 9},
-		AttemptState{Attempt: at, State: scheduling.TaskFinished, Error: "e", Class: batch.FailurePartitionLost, Partition: part, Result: result, Records: []int64{4}},
+		AttemptState{Attempt: at, State: scheduling.TaskFinished, Error: "e", Class: batch.FailurePartitionLost, Partition: part, Peer: "w1", Result: result, Records: []int64{4}},
 		Counts{[]AttemptCount{{at, 5}}}, ToAttempt{2, at, []byte{1}, []string{"5"}}, FromAttempt{at, []byte{1}}, DropPartition{"v", 3}, WorkerGone{3}, Recorded{2, []joblog.AttemptID{at}},
 		Hello{Index: 3, Slots: 4, DataAddr: "127.0.0.1:1"}, Welcome{Epoch: 2, Worker: 1}, Heartbeat{},
 		Deploy{

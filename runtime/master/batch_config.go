@@ -54,6 +54,7 @@ func batchConfig(cfg BatchConfig) batch.Config {
 		WorkerTimeout: options.PreviousWorkerTimeout.Get(v), MinPause: options.BatchSnapshotMinPause.Get(v),
 		SlotTimeout: options.SlotRequestTimeout.Get(v),
 		Restart:     restartConfig(v), Seed: cfg.Seed,
+		Silence: options.HeartbeatTimeout.Get(v) + options.HeartbeatInterval.Get(v), // it is looked at from time to time
 	}
 	if c.Recovery { // else the mode has no effect
 		c.Mode = batch.Mode(options.BatchRecoveryMode.Get(v))

@@ -6,7 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"benchrun/runtime/control"
 	"benchrun/runtime/options"
+	"benchrun/runtime/scheduling"
 	"benchrun/runtime/scheduling/batch"
 	"benchrun/runtime/timeline"
 )
@@ -94,4 +96,40 @@ func TestBatchJobWithoutWorkers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A worker that does not answer is one failure: of who reads from it first, then of
+// the worker that is found lost. The restart strategy allows one.
+//
+// Fails if the other end of a broken connection does not reach the scheduler, or if
+// batchConfig leaves Silence out.
+func TestBatchWorkerThatDoesNotAnswerIsOneFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newBatchJob(t, map[string]any{options.RestartFixedAttempts.Key(): 1})
+		m, network := j.master()
+		m.Begin(0, 2, time.Minute)
+		near := j.act(network, nil, "b")
+		synctest.Wait()
+		far := j.act(network, nil, "b")
+		time.Sleep(10 * time.Second) // the sources have finished
+		synctest.Wait()
+		for id := range near.outputs {
+			if id.Vertex == "b" {
+				near.Send(control.AttemptState{Attempt: id, State: scheduling.TaskFailed, Error: "no answer", Class: batch.FailureTransfer, Peer: "worker-1"})
+			}
+		}
+		time.Sleep(time.Second)
+		far.leave()
+		time.Sleep(time.Second)
+		select {
+		case <-m.Done():
+			t.Errorf("the job has ended: %v", m.Err())
+		default:
+		}
+		if n := len(j.states("RESTARTING")); n < 2 {
+			t.Errorf("restarted %d times", n)
+		}
+		m.Close()
+		near.leave()
+	})
 }

@@ -175,7 +175,7 @@ func (m *Batch) attemptState(w *worker, x control.AttemptState) {
 		}
 	}
 	e := batch.TaskChanged{
-		Attempt: x.Attempt, State: x.State, Err: textError(x.Error), Class: x.Class, Partition: x.Partition, Result: x.Result, Worker: w.id,
+		Attempt: x.Attempt, State: x.State, Err: textError(x.Error), Class: x.Class, Partition: x.Partition, Peer: x.Peer, Result: x.Result, Worker: w.id,
 	}
 	m.step(e)
 	m.loop.enqueue(func() { delete(m.results, attemptKey{x.Attempt.TaskID, x.Attempt.Attempt}) })

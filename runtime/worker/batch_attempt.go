@@ -251,7 +251,7 @@ func (a *attempt) State(_ task.ID, s task.State, err error) {
 			m = control.AttemptState{Attempt: a.id, State: scheduling.TaskFailed, Error: message(err)}
 		}
 	case task.Failed:
-		m.Class, m.Partition = a.classify(err)
+		m.Class, m.Partition, m.Peer = a.classify(err)
 	}
 	w := a.w
 	if w.killed.Load() {
@@ -300,16 +300,16 @@ func (a *attempt) finished(m *control.AttemptState) error {
 	return nil
 }
 
-// classify says what a failure tells about others.
-func (a *attempt) classify(err error) (batch.FailureClass, batch.PartitionID) {
+// classify says what a failure tells about others: a partition that is lost, a worker
+// to which the connection broke.
+func (a *attempt) classify(err error) (batch.FailureClass, batch.PartitionID, batch.Worker) {
 	if id, lost := shuffle.Lost(err); lost {
-		return batch.FailurePartitionLost, a.job.name(id)
+		return batch.FailurePartitionLost, a.job.name(id), ""
 	}
-	var transfer *exchange.TransferError
-	if errors.As(err, &transfer) {
-		return batch.FailureTransfer, batch.PartitionID{}
+	if transfer, ok := errors.AsType[*exchange.TransferError](err); ok {
+		return batch.FailureTransfer, batch.PartitionID{}, batch.Worker(transfer.Worker)
 	}
-	return batch.FailureTask, batch.PartitionID{}
+	return batch.FailureTask, batch.PartitionID{}, ""
 }
 
 // OperatorEvent implements task.Listener.

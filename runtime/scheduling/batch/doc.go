@@ -33,7 +33,8 @@
 // A failed task restarts with its region, with producers of input that is not
 // there any more, and with all consumers of these. FailurePartitionLost takes the
 // partition away, so its producer runs again; FailureTransfer does not. The loss
-// of a worker counts as one failure of all it ran and held. A task that is to run
+// of a worker counts as one failure of all it ran and held, together with what those
+// who read from it were told by their broken connections shortly before. A task that is to run
 // again belongs to one restart; nothing is deployed that reads what is to be
 // written anew. Where the restart strategy sets no delay, what fails again without
 // having finished in between waits longer and longer (restartPause). What has been

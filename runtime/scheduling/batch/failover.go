@@ -43,7 +43,7 @@ func (s *Scheduler) attemptFailed(a *attempt, e TaskChanged) {
 	if len(a.t.live) == 0 || len(failed) > 0 {
 		failed = append(failed, a.t)
 	}
-	s.fail(err, failed)
+	s.fail(err, failed, e.Peer)
 }
 
 // partitionsGone: what nobody needs any more is only forgotten.
@@ -67,7 +67,7 @@ func (s *Scheduler) partitionsGone(e PartitionsGone) {
 			}
 		}
 	}
-	s.fail(fmt.Errorf("%d partitions are gone: %s", len(e.Partitions), reason), failed)
+	s.fail(fmt.Errorf("%d partitions are gone: %s", len(e.Partitions), reason), failed, "")
 }
 
 // workerLost: all that the worker ran has failed and all that it held is lost,
@@ -124,17 +124,39 @@ func (s *Scheduler) workerLost(e WorkerLost) {
 		s.policy.holders()
 	}
 	if s.phase == phaseRunning {
-		s.fail(s.lost, failed)
+		s.fail(s.lost, failed, e.ID)
 	}
+	delete(s.blamed, e.ID)
 }
 
-// fail restarts what follows from the failure of tasks, as one failure.
-func (s *Scheduler) fail(err error, failed []*task) {
+// fail restarts what follows from the failure of tasks, as one failure: of the tasks,
+// or of the worker that is to blame.
+func (s *Scheduler) fail(err error, failed []*task, blamed Worker) {
 	failed = slices.DeleteFunc(failed, func(t *task) bool { return t.restart != nil })
 	if len(failed) == 0 {
 		return // part of a failure that is being dealt with
 	}
-	s.restart(err, failed, s.restartSet(failed, true), false)
+	s.restart(err, failed, s.restartSet(failed, true), false, blamed)
+}
+
+// blame is a failure of a worker that counts.
+type blame struct {
+	at    time.Duration
+	delay time.Duration // that the restart strategy set
+}
+
+// count asks the restart strategy about a failure. A worker that does not answer fails
+// everybody who reads from it, and is lost when it has been silent for long enough:
+// that is one failure.
+func (s *Scheduler) count(blamed Worker) (delay time.Duration, refused string) {
+	if b, ok := s.blamed[blamed]; ok && s.now-b.at <= s.cfg.Silence {
+		return b.delay, ""
+	}
+	delay, refused = s.strategy.Failed(s.now)
+	if blamed != "" {
+		s.blamed[blamed] = blame{s.now, delay}
+	}
+	return delay, refused
 }
 
 // restartAll restarts the job. While that is under way others are part of it.
@@ -148,12 +170,12 @@ func (s *Scheduler) restartAll(err error) {
 			all[t] = true
 		}
 	}
-	s.restart(err, nil, all, true)
+	s.restart(err, nil, all, true, "")
 }
 
 // restart lets a set of tasks run again because of those that failed.
-func (s *Scheduler) restart(err error, failed []*task, set map[*task]bool, global bool) {
-	delay, refused := s.strategy.Failed(s.now)
+func (s *Scheduler) restart(err error, failed []*task, set map[*task]bool, global bool, blamed Worker) {
+	delay, refused := s.count(blamed)
 	if refused != "" {
 		s.end(scheduling.StatusFailed, fmt.Errorf("%w (no restart: %s)", err, refused))
 		return

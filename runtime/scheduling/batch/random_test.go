@@ -80,6 +80,7 @@ func TestRandomHistories(t *testing.T) {
 		cfg := configure(jobs()[name], mode)
 		cfg.KeepConsumed = rapid.Bool().Draw(t, "keep consumed")
 		cfg.MinPause = rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "min pause")
+		cfg.Silence = 5 * time.Second
 		cfg.Restart.Delay = rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "delay")
 		if rapid.Bool().Draw(t, "speculation") {
 			cfg.Speculation = &SpeculationConfig{MaxExecutions: 2, BlockWorker: time.Second, CheckInterval: time.Second, Ratio: 0.3, Multiplier: 1}
@@ -285,6 +286,9 @@ func (h *history) step(mode Mode) {
 		a := pick()
 		d := w.workers[where[a]].running[a]
 		e := TaskChanged{Attempt: a, State: scheduling.TaskFailed, Err: errors.New("boom")}
+		if rapid.IntRange(0, 3).Draw(t, "broken connection") == 0 {
+			e.Class, e.Peer = FailureTransfer, rapid.SampledFrom(w.order).Draw(t, "peer")
+		}
 		if len(d.Inputs) > 0 && rapid.Bool().Draw(t, "lost") {
 			in := rapid.SampledFrom(d.Inputs).Draw(t, "input")
 			p := rapid.SampledFrom(in.Producers).Draw(t, "producer")

@@ -50,6 +50,7 @@ type Scheduler struct {
 	restarts   []*restart
 	global     *restart // of the whole job, under way
 	setbacks   setback  // of the whole job, since a task finished last
+	blamed     map[Worker]blame
 	fragile    map[*vertex]bool
 	pressure   bool
 	checkAt    time.Duration // for slow tasks
@@ -95,7 +96,7 @@ func New(cfg Config) (*Scheduler, error) {
 	s := &Scheduler{
 		cfg: cfg, strategy: scheduling.NewStrategy(cfg.Restart, cfg.Seed),
 		byID: map[string]*vertex{}, byData: map[string]*edge{}, timerAt: never, checkAt: never, snapshot: never,
-		attempts: map[AttemptID]*attempt{}, fragile: map[*vertex]bool{}, holders: map[Worker]bool{},
+		attempts: map[AttemptID]*attempt{}, blamed: map[Worker]blame{}, fragile: map[*vertex]bool{}, holders: map[Worker]bool{},
 		dirty: map[*vertex]bool{}, completion: newCompletion(),
 	}
 	s.policy = hardened{s}

@@ -22,11 +22,11 @@ import (
 //	new        the job of the lines below: "vertex ID [p=N] [source] [able=OP]
 //	           [unable=OP] [commits]", "edge DATA FROM TO [pointwise] [broadcast]
 //	           [pipelined]"; mode=, workers=(slots,...), splits=, data=, max=,
-//	           restart=, min-pause=, slot-timeout=, no-recovery, slow-log, speculation
+//	           restart=, min-pause=, slot-timeout=, silence=, no-recovery, slow-log, speculation
 //	start      begins it
 //	finish     task=a/0 or vertex=a, each subpartition with bytes=; untold: while
 //	           there is no master; none: without reading the splits that are left
-//	fail       task=, class=lost (of=DATA:task)|transfer|fatal
+//	fail       task=, class=lost (of=DATA:task)|transfer (peer=)|fatal
 //	drop       of=DATA:task on its worker, unnoticed unless tell
 //	lose, join id=
 //	crash      the master dies, and the last lost= events that are not durable
@@ -126,7 +126,7 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 			}
 			delete(h.w.workers[at].partitions, e.Partition)
 		case "transfer":
-			e.Class = FailureTransfer
+			e.Class, e.Peer = FailureTransfer, Worker(a.get("peer"))
 		case "fatal":
 			e.Class = FailureFatal
 		}
@@ -304,6 +304,9 @@ func (h *script) begin(a arguments) (string, error) {
 	}
 	if d, err := time.ParseDuration(a.get("slot-timeout")); err == nil {
 		cfg.SlotTimeout = d
+	}
+	if d, err := time.ParseDuration(a.get("silence")); err == nil {
+		cfg.Silence = d
 	}
 	if a.has("speculation") {
 		cfg.Speculation = &SpeculationConfig{MaxExecutions: 2, BlockWorker: time.Minute, CheckInterval: time.Second, Ratio: 0.75, Multiplier: 1.5, LowerBound: 10 * time.Second}

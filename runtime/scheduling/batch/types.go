@@ -93,6 +93,7 @@ type Config struct {
 	Speculation   *SpeculationConfig
 	KeepConsumed  bool // do not release what all consumers have read
 	Restart       scheduling.RestartConfig
+	Silence       time.Duration // after which a worker that is silent is lost
 	Seed          uint64
 }
 
@@ -182,6 +183,7 @@ type (
 		Err       error // FAILED: why
 		Class     FailureClass
 		Partition PartitionID // FailurePartitionLost
+		Peer      Worker      // FailureTransfer: the other end
 		Result    Result      // FINISHED
 	}
 
