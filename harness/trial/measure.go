@@ -91,9 +91,8 @@ func (m *measurement) detect() {
 			known = true
 		case e.Kind == timeline.TaskState:
 			known = e.State == "FAILED" || e.State == "CANCELING" || e.State == "CANCELED"
-		case masterLost(e):
-		case e.Kind == timeline.JobState:
-			known = e.State != "RUNNING" && e.State != "FINISHED"
+		case e.Kind == timeline.JobState: // other states are those of a master that comes, or of a log
+			known = e.State == "RESTARTING" || e.State == "FAILING" || e.State == "FAILED"
 		case e.Kind == timeline.CheckpointFailed:
 			known = m.window.Kind == "fail-storage"
 		}

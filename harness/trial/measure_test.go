@@ -25,7 +25,7 @@ import (
 // Fails, in batch, if the last words of a dying master end the time until somebody
 // knows, if a worker that misses an earlier master does (missed), if the end of a
 // process comes before what workers say, if a master that did nothing began anew
-// (way), if an attempt runs that had finished (over), or if any condition of what had
+// (way), if the states of a master that comes tell of another fault, if an attempt runs that had finished (over), or if any condition of what had
 // to run again (forced) is left out.
 func TestMeasure(t *testing.T) {
 	datadriven.Walk(t, "testdata/measure", func(t *testing.T, path string) {

@@ -76,7 +76,7 @@ func (t *table) text() (lines []string) {
 func TestTwoFaultsOfABatchJob(t *testing.T) {
 	silent := "lose | kill-worker; nothing could be measured before the next fault or the end"
 	whole := []string{
-		"the whole job | whatever befell it",
+		"whole trial | from submission to the end of the job",
 		"no J, no fault | 1 of 1 | 4.00 |  |  |  |  | – | ✓ proved", "no J, fault | 1 of 1 | 8.00 |  |  |  |  | – | ✓ proved",
 		"J, no fault | 1 of 1 | 4.00 |  |  |  |  | ×1.00 | ✓ proved", "J, fault | 1 of 1 | 6.00 |  |  |  |  | ×0.75 | ✓ proved",
 	}

@@ -347,7 +347,7 @@ func TestCellsOfDifferentFaults(t *testing.T) {
 		table *table
 		want  []string
 	}{
-		{w.Results, []string{"the whole job", "no fault", "lose", "drop", "lose", "lose", "drop", "drop"}},
+		{w.Results, []string{"whole trial", "no fault", "lose", "drop", "lose", "lose", "drop", "drop"}},
 		{w.Batch, []string{"lose", "lose", "drop", "drop"}},
 	} {
 		var rows []string

@@ -149,7 +149,7 @@ func (w *workloadView) group(t *table, g rowGroup) {
 	r := row{Group: g.name, Note: g.kind, ID: t.ID + "-" + slug(g.name)}
 	switch {
 	case g.whole:
-		r = row{Group: "the whole job", Note: "whatever befell it", ID: t.ID + "-whole"}
+		r = row{Group: "whole trial", Note: "from submission to the end of the job", ID: t.ID + "-whole"}
 	case g.silent:
 		r.Note += "; nothing could be measured before the next fault or the end"
 	case g.prefix != "":
