@@ -1,7 +1,6 @@
 package shuffle
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -43,7 +42,7 @@ func ParseCodec(name string) (Codec, error) {
 // encoder compresses blocks for one writer.
 type encoder struct {
 	codec Codec
-	lz4   *lz4.Compressor
+	lz4   *lz4Table
 	zstd  *zstd.Encoder
 	buf   []byte
 
@@ -63,8 +62,8 @@ func newEncoder(c Codec) (*encoder, error) {
 	switch c {
 	case None:
 	case LZ4:
-		if e.lz4, _ = lz4Pool.Get().(*lz4.Compressor); e.lz4 == nil {
-			e.lz4 = new(lz4.Compressor)
+		if e.lz4, _ = lz4Pool.Get().(*lz4Table); e.lz4 == nil {
+			e.lz4 = new(lz4Table)
 		}
 	case Zstd:
 		if e.zstd, _ = zstdPool.Get().(*zstd.Encoder); e.zstd == nil {
@@ -101,11 +100,7 @@ func (e *encoder) encode(dst, src []byte) (int, error) {
 func (e *encoder) compress(dst, src []byte) (int, error) {
 	switch e.codec {
 	case LZ4:
-		n, err := e.lz4.CompressBlock(src, dst)
-		if errors.Is(err, lz4.ErrInvalidSourceShortBuffer) || n >= len(src) {
-			return 0, nil
-		}
-		return n, err
+		return e.lz4.compress(dst, src), nil
 	case Zstd:
 		e.buf = e.zstd.EncodeAll(src, e.buf[:0]) // it may need more room on the way
 		if len(e.buf) >= len(src) {
