@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +33,15 @@ func runningTask(after time.Duration) func(timeline.Event) bool {
 
 // BenchmarkBatchControlRecovery is the time from the start of a new master until
 // a task runs again, with all workers alive and the partitions of 1,000 finished
-// tasks there.
+// tasks there. With the default interval of flushes, and with one so short that
+// nearly all of them are in the log.
 func BenchmarkBatchControlRecovery(b *testing.B) {
+	for _, flush := range []string{"1 s", "10 ms"} {
+		b.Run("flush="+strings.ReplaceAll(flush, " ", ""), func(b *testing.B) { benchmarkControlRecovery(b, flush) })
+	}
+}
+
+func benchmarkControlRecovery(b *testing.B, flush string) {
 	const p = 500
 	for b.Loop() {
 		j := (&job{}).sequence("numbers", p, source.Params{Records: 50_000, Splits: p}).op("pass", "map", p, operator.Params{}).
@@ -42,7 +50,7 @@ func BenchmarkBatchControlRecovery(b *testing.B) {
 		for i := range j.Nodes {
 			j.Nodes[i].MaxParallelism = 1024
 		}
-		c, log := setup{workers: 2, slots: 2, segment: 32 << 10, options: recovering(nil)}.batchProcesses(b, j)
+		c, log := setup{workers: 2, slots: 2, segment: 32 << 10, options: recovering(map[string]any{flushEvery: flush})}.batchProcesses(b, j)
 		_, i := await(b, log, 0, "1,000 finished tasks", finishedTask("pass", p))
 		if err := c.KillMaster(0, func() {}); err != nil {
 			b.Fatal(err)

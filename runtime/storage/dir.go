@@ -77,7 +77,6 @@ func WriteFile(name string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone after the rename
 	_, err = f.Write(b)
 	if err == nil {
 		err = f.Sync()
@@ -88,7 +87,9 @@ func WriteFile(name string, b []byte) error {
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}
-	if err == nil {
+	if err != nil {
+		os.Remove(f.Name())
+	} else {
 		err = SyncFolder(dir)
 	}
 	if err != nil {
