@@ -31,15 +31,20 @@
 // # Failures
 //
 // A failed task restarts with its region, with producers of input that is not
-// there any more, and with all consumers of these. FailurePartitionLost takes the
-// partition away, so its producer runs again; FailureTransfer does not. The loss
-// of a worker counts as one failure of all it ran and held, together with what those
-// who read from it were told by their broken connections shortly before. A task that is to run
-// again belongs to one restart; nothing is deployed that reads what is to be
-// written anew. Where the restart strategy sets no delay, what fails again without
-// having finished in between waits longer and longer (restartPause). What has been
-// consumed is released, in hardened mode only when the log has the consumer's end:
-// else a crash would run the producers again.
+// there any more, and with all consumers of these. Finished consumers are no exception,
+// in hardened mode neither: splits that are given back go to whoever asks first, and
+// rebalance and running values follow the order of arrival, so a second run need not
+// give each reader what the first gave it. What is lost and needed by nobody restarts
+// nothing, and is looked at again only if somebody who read it has to run again.
+//
+// FailurePartitionLost takes the partition away, so its producer runs again;
+// FailureTransfer does not. The loss of a worker counts as one failure of all it ran
+// and held, together with what those who read from it were told by their broken
+// connections shortly before. A task that is to run again belongs to one restart;
+// nothing is deployed that reads what is to be written anew. Where the restart strategy
+// sets no delay, what fails again without having finished in between waits longer and
+// longer (restartPause). What has been consumed is released, in hardened mode only when
+// the log has the consumer's end: else a crash would run the producers again.
 //
 // A job of which nothing runs any more, and nothing can, has FAILED with a
 // StalledError: a faithful master may find no more in the log (H1), and would hang.
