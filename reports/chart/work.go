@@ -120,17 +120,16 @@ func (w *Work) row(s surface, r *Progress, y, left float64, x func(float64) floa
 		}
 	}
 	w.curve(s, r, base, up, x, sc)
-	edge := -1e9
-	for _, f := range r.strikes(sc, x) {
+	strikes := r.strikes(sc, x)
+	for _, f := range strikes {
 		s.poly("fault", [][2]float64{{x(f.T), y + 8}, {x(f.T), base}}, false, f.Text+" at "+shareText(r.at(f.T)))
-		if width := textWidth(f.Text); x(f.T)+4 >= edge {
-			anchor, at := "start", x(f.T)+4
-			if at+width > chartWidth {
-				anchor, at = "end", x(f.T)-4
-			}
-			s.text("faulttext", anchor, at, y+17, f.Text)
-			edge = x(f.T) + width + 10
+	}
+	for _, f := range named(strikes, x) {
+		anchor, at := "start", x(f.T)+4
+		if at+textWidth(f.Text) > chartWidth {
+			anchor, at = "end", x(f.T)-4
 		}
+		s.text("faulttext", anchor, at, y+17, f.Text)
 	}
 	switch {
 	case r.Ended != "":
@@ -153,6 +152,22 @@ func (r *Progress) strikes(sc scale, x func(float64) float64) (out []Mark) {
 			continue
 		}
 		out = append(out, f)
+	}
+	return out
+}
+
+// named are the names of faults, where they stand: one for which there is no room
+// stands behind the one before.
+func named(faults []Mark, x func(float64) float64) (out []Mark) {
+	edge := math.Inf(-1)
+	for _, f := range faults {
+		if x(f.T)+4 < edge {
+			out[len(out)-1].Text += ", " + f.Text
+		} else {
+			out = append(out, f)
+		}
+		last := out[len(out)-1]
+		edge = x(last.T) + textWidth(last.Text) + 10
 	}
 	return out
 }

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"benchrun/harness/result"
+	"benchrun/reports/chart"
 )
 
 // twoFaults is a run of a batch job, with job recovery and without, undisturbed or with
 // a worker lost and the master right after it. known are the metrics of the first of the
-// two, detected whether somebody noticed the second.
-func twoFaults(t *testing.T, known map[string]float64, detected bool) *workloadView {
+// two, detected whether somebody noticed the second; change changes disturbed trials.
+func twoFaults(t *testing.T, known map[string]float64, detected bool, change ...func(*result.Trial)) *workloadView {
 	t.Helper()
 	l := &result.Loaded{Dir: t.TempDir(), Run: result.Run{
 		Schema: 1, Run: "r", State: result.Complete, Builds: map[string]result.Build{"this": {SHA256: "h"}},
@@ -38,6 +39,9 @@ func twoFaults(t *testing.T, known map[string]float64, detected bool) *workloadV
 				x.Faults = []result.Fault{{Name: "lose", Kind: "kill-worker", T0Us: 2_000_000, Metrics: known}, kill}
 				for k, v := range known {
 					x.Metrics[k] = v
+				}
+				for _, c := range change {
+					c(&x)
 				}
 			}
 			l.Run.Plan.Cells = append(l.Run.Plan.Cells, c)
@@ -136,5 +140,29 @@ func TestUsefulWorkThatIsToldAgain(t *testing.T) {
 	}
 	if !slices.Equal(shares, []float64{0.5, 1}) {
 		t.Errorf("shares %v", shares)
+	}
+}
+
+// The second of two masters is lost before a task runs: nobody leads from the first
+// loss on, and the page says of which of the two it has the times.
+//
+// Fails if an outage that was never over is none, or if what another fault made tasks do
+// again is said of the loss of a master.
+func TestMasterLostTwice(t *testing.T) {
+	w := twoFaults(t, nil, true, func(x *result.Trial) {
+		x.Faults[0].Kind, x.Faults[0].Name = killMaster, "first"
+		x.Faults = append(x.Faults, result.Fault{Name: "lose", Kind: "kill-worker", T0Us: 4_000_000, Metrics: map[string]float64{"avoidable_reexecuted_fraction": 0.5}})
+	})
+	for _, want := range []string{
+		"With job recovery the next master had a task running 0.75 s after its predecessor was lost (kill), of which nobody led for 0.50 s; nothing was done again whose output was still there.",
+		"After the loss of the master (step first) another fault came before a task ran.",
+	} {
+		if !slices.Contains(w.Headline, want) {
+			t.Errorf("%q is not in %q", want, w.Headline)
+		}
+	}
+	p, _ := progress(newStory(&w.columns[3].Trials[0], []result.Event{{TUs: 500_000, Kind: "job-state", State: "RUNNING"}}))
+	if want := []chart.Outage{{From: 1.5, To: 1.501}, {From: 1.501, To: 2.251}}; !slices.Equal(p.Outages, want) {
+		t.Errorf("outages %v", p.Outages)
 	}
 }

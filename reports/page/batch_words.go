@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"benchrun/reports/chart"
@@ -33,6 +34,7 @@ func between(values []float64, write func(float64) string) string {
 func (w *workloadView) gain() bool {
 	var with, without, free, saved, control, outage, again []float64
 	fault := ""
+	losses, recovered := map[string]bool{}, map[string]bool{} // of a master, by step
 	for i, k := range w.twins() {
 		if k < 0 {
 			continue
@@ -50,15 +52,18 @@ func (w *workloadView) gain() bool {
 		fault = w.lossOf(i)
 		with, without, saved = append(with, *a), append(without, *b), append(saved, 1 - *a / *b)
 		for _, f := range w.faults {
+			if f.kind == killMaster && w.befell(i, f.name) {
+				losses[f.name] = true
+			}
 			if v := w.median(i, f.prefix+"control_recovery_s"); v != nil {
-				control = append(control, *v)
+				control, recovered[f.name] = append(control, *v), true
 				detect, elect := w.median(i, f.prefix+"detect_s"), w.median(i, f.prefix+"recovery_elect_s")
 				if detect != nil && elect != nil {
 					outage = append(outage, *detect+*elect)
 				}
-			}
-			if v := w.median(i, f.prefix+"avoidable_reexecuted_fraction"); v != nil {
-				again = append(again, *v)
+				if v := w.median(i, f.prefix+"avoidable_reexecuted_fraction"); v != nil {
+					again = append(again, *v)
+				}
 			}
 		}
 	}
@@ -79,7 +84,11 @@ func (w *workloadView) gain() bool {
 	}
 	w.Headline = append(w.Headline, text)
 	if len(control) > 0 {
-		text := fmt.Sprintf("With job recovery the next master had a task running %s after the loss", between(control, seconds))
+		loss := "the loss"
+		if len(losses) > 1 {
+			loss = "its predecessor was lost (" + list(slices.Sorted(maps.Keys(recovered))) + ")"
+		}
+		text := fmt.Sprintf("With job recovery the next master had a task running %s after %s", between(control, seconds), loss)
 		if len(outage) == len(control) {
 			text += ", of which nobody led for " + between(outage, seconds)
 		}
@@ -91,6 +100,11 @@ func (w *workloadView) gain() bool {
 			text += "; of the finished work " + between(again, share) + " was done again although its output was still there"
 		}
 		w.Headline = append(w.Headline, text+".")
+		for _, f := range w.faults {
+			if losses[f.name] && !recovered[f.name] {
+				w.Headline = append(w.Headline, fmt.Sprintf("After %s another fault came before a task ran.", f.title()))
+			}
+		}
 	}
 	return true
 }

@@ -22,9 +22,12 @@ func progress(s *story) (p chart.Progress, to float64) {
 		begin = s.events[i].TUs
 	}
 	at := func(us int64) float64 { return float64(us-begin) / 1e6 }
-	faults := map[string]result.Fault{}
-	for _, f := range s.trial.Faults {
-		faults[f.Name] = f
+	for i, f := range s.trial.Faults {
+		if d, ok := f.Metrics["control_recovery_s"]; ok {
+			p.Outages = append(p.Outages, chart.Outage{From: at(f.T0Us), To: at(f.T0Us) + d})
+		} else if f.Kind == killMaster && i+1 < len(s.trial.Faults) { // the next fault came before a task ran
+			p.Outages = append(p.Outages, chart.Outage{From: at(f.T0Us), To: at(s.trial.Faults[i+1].T0Us)})
+		}
 	}
 	var all []*finish
 	done, began := map[task]*finish{}, map[task]float64{}
@@ -40,9 +43,6 @@ func progress(s *story) (p chart.Progress, to float64) {
 				name = e.State
 			}
 			p.Faults = append(p.Faults, chart.Mark{T: at(e.TUs), Text: name, Fault: true})
-			if d, ok := faults[e.Detail].Metrics["control_recovery_s"]; ok {
-				p.Outages = append(p.Outages, chart.Outage{From: at(e.TUs), To: at(e.TUs) + d})
-			}
 		case e.Kind == "job-state" && e.State == "FINISHED":
 			end := at(e.TUs)
 			p.End = &end

@@ -222,7 +222,11 @@ func okCell(c *verdict.Column) cell {
 func (w *workloadView) medianCell(i int, metric string) cell {
 	s, ok := w.stat(i, metric)
 	if !ok {
-		return cell{Text: "–", Class: "dim", Title: "no trial of this cell reached it before the next fault or the end"}
+		why := "no trial of this cell reached it before the next fault or the end"
+		if !metricOf(metric).PerFault {
+			why = "it is not known of any trial of this cell"
+		}
+		return cell{Text: "–", Class: "dim", Title: why}
 	}
 	out := cell{}
 	exact := fmt.Sprintf("median %v, mean %v, min %v, max %v %s; n = %d", s.Median, s.Mean, s.Min, s.Max, s.Unit, s.N)
