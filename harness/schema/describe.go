@@ -113,7 +113,7 @@ var descriptions = map[string]string{
 	"Trial.Faults":       "disturbances, in order, each with what followed it",
 	"Trial.Correctness":  "proof of the output; absent: unproved, because every sink discards",
 	"Trial.Options":      "options as read back from the running tasks",
-	"Trial.RecoveryPath": "how the first fault's in-flight data were restored, recorded by the code that read them",
+	"Trial.RecoveryPath": "how the first fault's in-flight data were restored, recorded by the code that read them; of a batch job how the new master came to its progress; absent if it was lost before it did",
 	"Trial.Resources":    "what the trial used. What could not be read is absent",
 	"Trial.HostBefore":   "the host in the moment before the trial",
 	"Trial.HostAfter":    "the host in the moment after the trial",
@@ -123,7 +123,7 @@ var descriptions = map[string]string{
 	"Fault.Kind":         "what was done",
 	"Fault.T0Us":         "when it acted, in microseconds on the trial's monotonic clock",
 	"Fault.Metrics":      "times from t0 and amounts; what was not reached before the next fault is absent",
-	"Fault.RecoveryPath": "how in-flight data were restored",
+	"Fault.RecoveryPath": "how in-flight data were restored, or how a new master of a batch job came to its progress; absent if it was lost before it did",
 
 	"Correctness.Expected":       "records that had to arrive",
 	"Correctness.Received":       "records that arrived, copies not counted",

@@ -18,6 +18,9 @@
 // which waits for events of the timeline and looks at counters that no event
 // carries. All metrics are computed afterwards from the timeline alone (see
 // Measure, and measureBatch for batch jobs, which keeps a ledger of useful work).
+// Each fault has a window of its own, from its t0 to the next fault's, and its metrics
+// come from events in there that are about it. A metric that was not reached in there,
+// or of which nobody can tell that, is absent.
 //
 // Campaign runs the trials of a plan one after the other and makes each
 // durable as it ends.
