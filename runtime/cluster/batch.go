@@ -224,7 +224,7 @@ func (c *Batch) KillMaster(downFor time.Duration, struck func()) error {
 	m, epoch := c.seat.now()
 	if m == nil || c.over() {
 		c.mu.Unlock()
-		return errors.New("kill-jobmanager: there is no master to kill")
+		return errors.New("there is no master to kill")
 	}
 	c.seat.leave(m)
 	c.mu.past.died(m.Figures())
@@ -255,7 +255,7 @@ func (c *Batch) KillWorker(i int, replaceAfter time.Duration, struck func()) err
 	c.tellForgone()
 	if replaceAfter < 0 {
 		if err := os.RemoveAll(w.dir); err != nil {
-			return fmt.Errorf("kill-worker: the folder of worker-%d, which nobody takes over: %w", w.index, err)
+			return fmt.Errorf("the folder of worker-%d, which nobody takes over: %w", w.index, err)
 		}
 		return nil
 	}

@@ -12,17 +12,17 @@ var errStreaming = fmt.Errorf("it is for streaming jobs: %w", ErrUnsupported)
 
 // Rescale implements Running.
 func (c *Batch) Rescale(context.Context, map[string]int, func(time.Duration)) error {
-	return fmt.Errorf("rescale: %w", errStreaming)
+	return errStreaming
 }
 
 // Savepoint implements Running.
 func (c *Batch) Savepoint(context.Context, bool) (string, error) {
-	return "", fmt.Errorf("savepoint: %w", errStreaming)
+	return "", errStreaming
 }
 
 // FailStorage implements Running.
 func (c *Batch) FailStorage(string, time.Duration) error {
-	return fmt.Errorf("fail-storage: %w", errStreaming)
+	return errStreaming
 }
 
 // StopSources implements Running: the sources of a batch job end by themselves.

@@ -62,12 +62,12 @@ func (c *Processes) DropPartition(ctx context.Context, vertex string, subtask in
 	return c.strike(ctx, control.DropPartition{Vertex: vertex, Subtask: subtask}, struck)
 }
 
-var errNoPartitions = fmt.Errorf("drop-partition: a streaming job has no finished partitions: %w", ErrUnsupported)
+var errNoPartitions = fmt.Errorf("a streaming job has no finished partitions: %w", ErrUnsupported)
 
 // streamingOnly refuses what a batch job has no use for.
-func (c *Processes) streamingOnly(what string) error {
+func (c *Processes) streamingOnly() error {
 	if c.cfg.Batch {
-		return fmt.Errorf("%s: %w", what, errStreaming)
+		return errStreaming
 	}
 	return nil
 }

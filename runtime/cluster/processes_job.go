@@ -14,7 +14,7 @@ import (
 
 // Rescale implements Running.
 func (c *Processes) Rescale(ctx context.Context, parallelism map[string]int, struck func(time.Duration)) error {
-	if err := c.streamingOnly("rescale"); err != nil {
+	if err := c.streamingOnly(); err != nil {
 		return err
 	}
 	return c.strike(ctx, control.Rescale{Parallelism: parallelism}, struck)
@@ -43,7 +43,7 @@ func (c *Processes) victim(i int) (*process, error) {
 func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func()) error {
 	p, err := c.victim(i)
 	if err != nil {
-		return fmt.Errorf("kill-worker: %w", err)
+		return err
 	}
 	p.bequeath(replaceAfter >= 0)
 	if replaceAfter >= 0 {
@@ -70,11 +70,11 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 func (c *Processes) FreezeWorker(i int, d time.Duration, struck func()) error {
 	p, err := c.victim(i)
 	if err != nil {
-		return fmt.Errorf("freeze-worker: %w", err)
+		return err
 	}
 	struck()
 	if err := p.freeze(true); err != nil {
-		return fmt.Errorf("freeze-worker: %s: %w", p.name, err)
+		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	c.say("SIGSTOP to %s (process %d) for %v", p.name, p.cmd.Process.Pid, d)
 	c.later.do(d, func() {
@@ -98,7 +98,7 @@ func (c *Processes) KillMaster(downFor time.Duration, struck func()) error {
 	}
 	c.mu.Unlock()
 	if p.over() {
-		return fmt.Errorf("kill-jobmanager: there is no master to kill: %s is dead", p.name)
+		return fmt.Errorf("there is no master to kill: %s is dead", p.name)
 	}
 	if c.cfg.Batch && leads { // else it has recorded nothing
 		c.lastFigures(p)
@@ -122,7 +122,7 @@ func (c *Processes) say(format string, args ...any) {
 // FailStorage implements Running: every process, and each that starts in the
 // meantime, sees the fault.
 func (c *Processes) FailStorage(kind string, d time.Duration) error {
-	if err := c.streamingOnly("fail-storage"); err != nil {
+	if err := c.streamingOnly(); err != nil {
 		return err
 	}
 	if _, err := storage.ParseFaultKind(kind); err != nil {
@@ -143,7 +143,7 @@ func (c *Processes) FailStorage(kind string, d time.Duration) error {
 
 // Savepoint implements Running.
 func (c *Processes) Savepoint(ctx context.Context, stop bool) (string, error) {
-	if err := c.streamingOnly("savepoint"); err != nil {
+	if err := c.streamingOnly(); err != nil {
 		return "", err
 	}
 	t, err := c.askLeader(ctx, control.TakeSavepoint{Stop: stop})

@@ -123,7 +123,7 @@ func (c *crew[W]) victim(i int) (W, error) {
 func (c *crew[W]) kill(i int, struck func()) (W, error) {
 	w, err := c.victim(i)
 	if err != nil {
-		return w, fmt.Errorf("kill-worker: %w", err)
+		return w, err
 	}
 	struck()
 	w.Kill()
@@ -135,7 +135,7 @@ func (c *crew[W]) kill(i int, struck func()) (W, error) {
 func (c *crew[W]) freeze(i int, d time.Duration, struck func()) error {
 	w, err := c.victim(i)
 	if err != nil {
-		return fmt.Errorf("freeze-worker: %w", err)
+		return err
 	}
 	struck()
 	w.Freeze(d)

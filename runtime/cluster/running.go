@@ -78,12 +78,12 @@ func (c *Cluster) FailTask(ctx context.Context, vertex string, subtask int, reas
 
 // KillMaster is for clusters whose master is a process.
 func (c *Cluster) KillMaster(time.Duration, func()) error {
-	return fmt.Errorf("kill-jobmanager: %w: its master lives in the process that measures; use target \"process\"", ErrUnsupported)
+	return fmt.Errorf("%w: its master lives in the process that measures; use target \"process\"", ErrUnsupported)
 }
 
 // DropPartition is for batch jobs.
 func (c *Cluster) DropPartition(context.Context, string, int, func(time.Duration)) error {
-	return fmt.Errorf("drop-partition: a streaming job has no finished partitions: %w", ErrUnsupported)
+	return fmt.Errorf("a streaming job has no finished partitions: %w", ErrUnsupported)
 }
 
 // Batch implements Running.

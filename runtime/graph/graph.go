@@ -303,13 +303,13 @@ func (g *Graph) Scale(parallelism map[string]int) (*Graph, error) {
 	for _, id := range slices.Sorted(maps.Keys(parallelism)) {
 		p, i := parallelism[id], g.Vertex(id)
 		if i < 0 {
-			return nil, fmt.Errorf("rescale: no vertex %q", id)
+			return nil, fmt.Errorf("no vertex %q", id)
 		}
 		if v := &out.Vertices[i]; p < 1 || p > v.MaxParallelism {
-			return nil, fmt.Errorf("rescale: parallelism %d of vertex %q is outside 1..%d (its maximum parallelism)", p, id, v.MaxParallelism)
+			return nil, fmt.Errorf("parallelism %d of vertex %q is outside 1..%d (its maximum parallelism)", p, id, v.MaxParallelism)
 		}
 		if other, twice := by[i]; twice && parallelism[other] != p {
-			return nil, fmt.Errorf("rescale: %q and %q share a task, their parallelism cannot be %d and %d", other, id, parallelism[other], p)
+			return nil, fmt.Errorf("%q and %q share a task, their parallelism cannot be %d and %d", other, id, parallelism[other], p)
 		}
 		by[i] = id
 		out.Vertices[i].Parallelism = p
@@ -317,7 +317,7 @@ func (g *Graph) Scale(parallelism map[string]int) (*Graph, error) {
 	for _, e := range out.Edges {
 		f, t := &out.Vertices[e.From], &out.Vertices[e.To]
 		if e.Partitioner == Forward && f.Parallelism != t.Parallelism {
-			return nil, fmt.Errorf("rescale: forward edge %s needs equal parallelism, not %d and %d", e.ID, f.Parallelism, t.Parallelism)
+			return nil, fmt.Errorf("forward edge %s needs equal parallelism, not %d and %d", e.ID, f.Parallelism, t.Parallelism)
 		}
 	}
 	return &out, nil

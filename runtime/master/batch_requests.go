@@ -41,7 +41,7 @@ func (m *Batch) FailTask(ctx context.Context, vertex string, subtask int, reason
 			}
 		}
 		if len(found) == 0 {
-			return fmt.Errorf("fail-task: subtask %d of vertex %q does not run", subtask, vertex)
+			return fmt.Errorf("subtask %d of vertex %q does not run", subtask, vertex)
 		}
 		accepted()
 		for _, id := range found {
@@ -57,7 +57,7 @@ func (m *Batch) DropPartition(ctx context.Context, vertex string, subtask int, a
 	return m.loop.ask(ctx, func() error {
 		parts := m.partitions[joblog.TaskID{Vertex: m.vertexID(vertex), Subtask: subtask}]
 		if len(parts) == 0 {
-			return fmt.Errorf("drop-partition: subtask %d of vertex %q holds no finished partition now", subtask, vertex)
+			return fmt.Errorf("subtask %d of vertex %q holds no finished partition now", subtask, vertex)
 		}
 		accepted()
 		for id, w := range parts {

@@ -61,7 +61,7 @@ func (m *Master) Rescale(ctx context.Context, parallelism map[string]int, accept
 		for id, p := range parallelism {
 			i := m.graph.Vertex(id)
 			if i < 0 {
-				m.reply(token, "", fmt.Errorf("rescale: no vertex %q", id))
+				m.reply(token, "", fmt.Errorf("no vertex %q", id))
 				return
 			}
 			wanted[m.graph.Vertices[i].ID] = p
@@ -84,7 +84,7 @@ func (m *Master) FailTask(ctx context.Context, vertex string, subtask int, reaso
 		}
 		i := m.graph.Vertex(vertex)
 		if i < 0 || subtask >= len(m.live[m.graph.Vertices[i].ID]) {
-			return fmt.Errorf("fail-task: no subtask %d of vertex %q", subtask, vertex)
+			return fmt.Errorf("no subtask %d of vertex %q", subtask, vertex)
 		}
 		e := m.live[m.graph.Vertices[i].ID][subtask]
 		accepted()

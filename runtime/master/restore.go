@@ -54,7 +54,7 @@ func (m *Master) prepare(x scheduling.Prepare) {
 	}
 	g, err := base.Scale(x.Parallelism)
 	if err != nil {
-		m.schedule(scheduling.Prepared{Execution: x.Execution, Err: err, Fatal: true})
+		m.schedule(scheduling.Prepared{Execution: x.Execution, Err: fmt.Errorf("scale the job: %w", err), Fatal: true})
 		return
 	}
 	m.checkpoint(checkpoint.JobFailover{})

@@ -335,7 +335,7 @@ func (s *Scheduler) addWorker(e WorkerAdded) {
 
 func (s *Scheduler) rescale(e Rescale) {
 	if s.state == Canceling || s.state == Failing {
-		s.reply(e.Token, "", fmt.Errorf("rescale: the job is %s", s.status))
+		s.reply(e.Token, "", fmt.Errorf("the job is %s", s.status))
 		return
 	}
 	if err := s.requirements(e); err != nil {

@@ -95,25 +95,25 @@ func (s *Scheduler) requirements(e Rescale) error {
 	for _, id := range slices.Sorted(maps.Keys(e.Parallelism)) {
 		v := s.vertex(id)
 		if v == nil {
-			return fmt.Errorf("rescale: the job has no vertex %q; it has %v", id, s.vertices)
+			return fmt.Errorf("the job has no vertex %q; it has %v", id, s.vertices)
 		}
 		desired[id] = e.Parallelism[id]
 		lower[id] = min(lower[id], desired[id])
 	}
 	for _, id := range slices.Sorted(maps.Keys(e.Lower)) {
 		if s.vertex(id) == nil {
-			return fmt.Errorf("rescale: the job has no vertex %q; it has %v", id, s.vertices)
+			return fmt.Errorf("the job has no vertex %q; it has %v", id, s.vertices)
 		}
 		lower[id] = e.Lower[id]
 	}
 	for _, v := range s.cfg.Vertices {
 		switch {
 		case lower[v.ID] < 1 || desired[v.ID] < 1:
-			return fmt.Errorf("rescale: parallelism of %q must be at least 1", v.ID)
+			return fmt.Errorf("parallelism of %q must be at least 1", v.ID)
 		case lower[v.ID] > desired[v.ID]:
-			return fmt.Errorf("rescale: the lower bound %d of %q is above its parallelism %d", lower[v.ID], v.ID, desired[v.ID])
+			return fmt.Errorf("the lower bound %d of %q is above its parallelism %d", lower[v.ID], v.ID, desired[v.ID])
 		case desired[v.ID] > v.MaxParallelism:
-			return fmt.Errorf("rescale: parallelism %d of %q is above its maximum %d; raise max-parallelism before the first start", desired[v.ID], v.ID, v.MaxParallelism)
+			return fmt.Errorf("parallelism %d of %q is above its maximum %d; raise max-parallelism before the first start", desired[v.ID], v.ID, v.MaxParallelism)
 		}
 	}
 	s.desired, s.lower = desired, lower

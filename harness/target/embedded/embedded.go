@@ -147,17 +147,29 @@ func (j *job) Inject(ctx context.Context, f target.Fault) (t0 time.Duration, err
 		struck()
 		err = j.c.FailStorage(f.StorageKind, f.For)
 	default:
-		err = fmt.Errorf("fault %s: %w", f.Kind, target.ErrUnsupported)
+		err = target.ErrUnsupported
 	}
+	return t0, unsupported(err)
+}
+
+// refusal is a cluster's: it says in its own words what this target cannot do.
+type refusal struct{ error }
+
+func (refusal) Is(err error) bool { return err == target.ErrUnsupported }
+func (r refusal) Unwrap() error   { return r.error }
+
+// unsupported lets the harness know a refusal of the cluster.
+func unsupported(err error) error {
 	if errors.Is(err, cluster.ErrUnsupported) {
-		err = fmt.Errorf("%w: %w", target.ErrUnsupported, err)
+		return refusal{err}
 	}
-	return t0, err
+	return err
 }
 
 // Savepoint implements target.Job.
 func (j *job) Savepoint(ctx context.Context, stop bool) (string, error) {
-	return j.c.Savepoint(ctx, stop)
+	path, err := j.c.Savepoint(ctx, stop)
+	return path, unsupported(err)
 }
 
 // Cancel implements target.Job.

@@ -23,6 +23,7 @@ func Conformance(t *testing.T, sut target.Target) {
 	t.Run("savepoints", func(t *testing.T) { savepoints(t, sut) })
 	t.Run("ends", func(t *testing.T) { ends(t, sut) })
 	t.Run("batch faults", func(t *testing.T) { batchFaults(t, sut) })
+	t.Run("refusals", func(t *testing.T) { refusals(t, sut) })
 }
 
 const workloadHead = `
