@@ -24,6 +24,9 @@ var streamingOptions = []string{"execution.checkpointing.", "execution.state-rec
 // checkOptions refuses options of the other mode, unless they say what is so
 // anyway.
 func (d *decoder) checkOptions() {
+	if d.wrong.mode {
+		return
+	}
 	wrong, why, hint := batchOptions, "is for batch jobs, and this one is streaming", `set workload.mode = "batch", or remove it`
 	if d.w.Mode == Batch {
 		wrong, why, hint = streamingOptions, "is for streaming jobs: a batch job takes no checkpoints", "remove it"
@@ -50,30 +53,39 @@ var batchConditions = map[string]string{
 
 // mode reports the conditions that can never come true in the job's mode, and
 // tells whether there are any.
-func (d *decoder) mode(s *section, of map[string]string) (wrong bool) {
+func (d *decoder) mode(s *section, instead string) (wrong bool) {
 	for _, k := range s.n.keys {
-		switch want := of[k]; {
-		case want == "" || want == d.w.Mode:
-		case want == Batch:
-			s.fail(k, "can never come: it is for batch jobs, and this one is streaming", "")
-			wrong = true
-		default:
-			s.fail(k, "can never come: a batch job takes no checkpoints and has nothing in flight", "wait for progress, running, records or elapsed")
-			wrong = true
+		want := batchConditions[k]
+		if want == "" || want == d.w.Mode || d.wrong.mode {
+			continue
 		}
+		why := "can never come: a batch job takes no checkpoints and has nothing in flight"
+		if want == Batch {
+			why = "can never come: it is for batch jobs, and this one is streaming"
+		}
+		s.fail(k, why, instead)
+		wrong = true
 	}
 	return wrong
 }
 
+// conditions are examples of what a wait and a when may ask for in a mode.
+var conditions = map[string]struct{ wait, when, instead string }{
+	Streaming: {"checkpoints = 1", `during-recovery = true, restored = 0.5 or checkpoint = "in-progress"`, "wait for checkpoints, running, records or elapsed"},
+	Batch:     {"progress = 0.5", "during-recovery = true", "wait for progress, running, records or elapsed"},
+}
+
 // checkMode refuses an action of the other mode.
-func (d *decoder) checkMode(s *section, a *Action) {
+func (d *decoder) checkMode(s *section, a *Action) (right bool) {
 	switch {
-	case a.Mode == "" || a.Mode == d.w.Mode:
+	case a.Mode == "" || a.Mode == d.w.Mode || d.wrong.mode:
+		return true
 	case a.Mode == Batch:
 		s.fail("do", "is for batch jobs, and this one is streaming", a.otherwise())
 	default:
 		s.fail("do", "is for streaming jobs, and this one is batch", a.otherwise())
 	}
+	return false
 }
 
 // otherwise names what comes nearest to an action in a job of the other mode.
@@ -89,7 +101,7 @@ func (a *Action) otherwise() string {
 
 // checkParallelism refuses a parallelism of 0 where nobody decides it.
 func (d *decoder) checkParallelism(s *section) {
-	if n := s.n.get("parallelism"); n != nil && n.scalar == int64(0) && d.w.Mode == Streaming {
+	if n := s.n.get("parallelism"); n != nil && n.scalar == int64(0) && d.w.Mode == Streaming && !d.wrong.mode {
 		s.fail("parallelism", "must be between 1 and "+mostParallelism, "only a batch job's can be decided at run time")
 	}
 }
@@ -142,18 +154,29 @@ func (s *section) share(key string) (low, high float64) {
 	const form = "must be a number between 0 and 1, or a range such as [0.1, 0.9]"
 	if v.form != listForm {
 		x, ok := one(v)
-		if !ok {
-			s.fail(key, form, "")
+		if ok {
+			return x, x
 		}
-		return x, x
+		hint := ""
+		if n, whole := v.scalar.(int64); whole && n > 1 && n < 100 {
+			hint = fmt.Sprintf("%d %% is %v", n, float64(n)/100)
+		}
+		s.fail(key, form, hint)
+		return 0, 0
 	}
+	hint := ""
 	if len(v.items) == 2 {
 		a, okA := one(v.items[0])
 		b, okB := one(v.items[1])
-		if okA && okB && a < b {
+		switch {
+		case okA && okB && a < b:
 			return a, b
+		case okA && okB && a > b:
+			hint = fmt.Sprintf("the smaller one first: [%v, %v]", b, a)
+		case okA && okB:
+			hint = fmt.Sprintf("write %v", a)
 		}
 	}
-	s.fail(key, form, "")
+	s.fail(key, form, hint)
 	return 0, 0
 }

@@ -30,6 +30,7 @@ type decoder struct {
 	// Parts of the file with mistakes. Checks that rest on such a part would
 	// only tell the same mistake in other words.
 	wrong struct {
+		mode    bool         // what may stand in the file is not known
 		shape   bool         // ids, operators, ends of edges: the graph is not what was meant
 		numbers bool         // anything of the cluster or the job: capacity is not known
 		options bool         // options are not what was meant
@@ -228,9 +229,7 @@ func (d *decoder) workload(n *node) {
 	if n == nil {
 		d.r.add(span{src: d.root.at.src}.problem("workload", "", "is missing", "a job needs at least [[workload.vertex]] and [[workload.edge]]"))
 	}
-	if d.w.Mode = s.str("mode"); d.w.Mode != Batch {
-		d.w.Mode = Streaming // also where it is wrong: that is told once
-	}
+	d.wrong.mode = d.mistaken(func() { d.w.Mode = s.str("mode") })
 	d.w.Parallelism = int(s.integer("parallelism"))
 	d.checkParallelism(s)
 	d.w.MaxParallelism = int(s.integer("max-parallelism"))
@@ -302,12 +301,13 @@ func (d *decoder) vertex(n *node, i int) {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		s.fail("operator", "unknown operator", hint)
-	case op.BatchOnly && d.w.Mode == Streaming:
+	case op.BatchOnly && d.w.Mode == Streaming && !d.wrong.mode:
 		s.fail("operator", fmt.Sprintf("the operator %q waits for the end of its input, which a streaming job does not have", op.Name), `set workload.mode = "batch"`)
 	default:
 		v.Kind = op.Kind
-		v.Params = d.params(op, params, s)
-		d.checkBounded(v, s)
+		if !d.mistaken(func() { v.Params = d.params(op, params, s) }) {
+			d.checkBounded(v, s)
+		}
 	}
 	s.close()
 	d.w.Vertices = append(d.w.Vertices, v)

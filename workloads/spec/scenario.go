@@ -81,16 +81,45 @@ func (d *decoder) step(n *node, i int, before []fileStep) fileStep {
 		s.known = append(s.known, "do", "wait")
 		d.r.add(n.keyAt.problem(s.path, "", "a step needs do or wait", ""))
 	}
+	s.misplaced()
 	s.close()
 	return out
 }
 
-func actionNames() []string {
-	names := make([]string, len(actions))
-	for i, a := range actions {
-		names[i] = a.Name
+// misplaced reports the keys of a step that are those of other actions.
+func (s *section) misplaced() {
+	for _, k := range s.n.keys {
+		if _, exists := lookupKey(s.keys, k); !exists || slices.Contains(s.known, k) {
+			continue
+		}
+		s.known = append(s.known, k)
+		var of []string
+		for _, a := range actions {
+			if a.Later == "" && slices.Contains(a.Keys, k) {
+				of = append(of, a.Name)
+			}
+		}
+		hint := "remove it"
+		if a := actionByName[s.str("do")]; a != nil && len(a.Keys) > 0 {
+			hint = fmt.Sprintf("keys of %s are %s", a.Name, strings.Join(a.Keys, ", "))
+		}
+		s.r.add(s.n.table[k].keyAt.problem(s.full(k), "", "is a key of "+strings.Join(of, ", "), hint))
+	}
+}
+
+// actionNames are the words that a step of this job may have.
+func (d *decoder) actionNames() (names []string) {
+	for _, a := range actions {
+		if a.Later == "" && (a.Mode == "" || a.Mode == d.w.Mode) {
+			names = append(names, a.Name)
+		}
 	}
 	return names
+}
+
+// otherNames are what people call actions.
+var otherNames = map[string]string{
+	"kill-master": "kill-jobmanager", "kill-taskmanager": "kill-worker", "kill-task": "fail-task", "pause-worker": "freeze-worker", "end": "finish",
 }
 
 func (d *decoder) do(s *section) *Do {
@@ -98,8 +127,11 @@ func (d *decoder) do(s *section) *Do {
 	a := actionByName[kind]
 	if a == nil {
 		if _, ok := s.n.get("do").scalar.(string); ok {
-			hint := "words are " + strings.Join(actionNames(), ", ")
-			if near := options.Nearest(kind, actionNames()); near != "" {
+			words := d.actionNames()
+			hint := "words are " + strings.Join(words, ", ")
+			if near := options.Nearest(kind, words); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			} else if near := otherNames[kind]; near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			s.fail("do", "unknown action", hint)
@@ -112,7 +144,10 @@ func (d *decoder) do(s *section) *Do {
 		s.known = append(s.known, a.Keys...)
 		return nil
 	}
-	d.checkMode(s, a)
+	if !d.checkMode(s, a) {
+		s.known = append(s.known, a.Keys...)
+		return nil
+	}
 	o := &Do{Kind: kind}
 	for _, k := range a.Keys {
 		switch k {
@@ -207,7 +242,7 @@ func (d *decoder) when(n *node, path string) *When {
 	}
 	s := d.r.section(n, path, tables[TableWhen]...)
 	if s.n == nil {
-		return nil
+		return &When{Restored: -1, Timeout: DefaultWhenTimeout}
 	}
 	w := &When{
 		DuringRecovery: s.boolean("during-recovery"),
@@ -219,7 +254,9 @@ func (d *decoder) when(n *node, path string) *When {
 		w.Restored = x
 	}
 	s.close()
-	d.mode(s, batchConditions)
+	if d.mode(s, "write when = { during-recovery = true }") {
+		return w
+	}
 	count := 0
 	for _, set := range []bool{w.DuringRecovery, s.has("restored"), s.has("checkpoint")} {
 		if set {
@@ -227,7 +264,7 @@ func (d *decoder) when(n *node, path string) *When {
 		}
 	}
 	if count != 1 {
-		d.r.add(n.at.problem(path, n.show(), "needs exactly one condition", "during-recovery = true, restored = 0.5 or checkpoint = \"in-progress\""))
+		d.r.add(n.at.problem(path, n.show(), "needs exactly one condition", conditions[d.w.Mode].when))
 	}
 	return w
 }
@@ -250,15 +287,11 @@ func (d *decoder) wait(n *node, path string) *Wait {
 	}
 	w.Progress, w.ProgressTo = s.share("progress")
 	s.close()
-	if d.mode(s, batchConditions) {
+	if d.mode(s, conditions[d.w.Mode].instead) {
 		return w
 	}
-	conditions := false
-	for _, k := range s.n.keys {
-		conditions = conditions || k != "timeout"
-	}
-	if !conditions {
-		d.r.add(n.at.problem(path, n.show(), "waits for nothing", "name a condition such as checkpoints = 1"))
+	if !slices.ContainsFunc(s.n.keys, func(k string) bool { return k != "timeout" }) {
+		d.r.add(n.at.problem(path, n.show(), "waits for nothing", "name a condition such as "+conditions[d.w.Mode].wait))
 	}
 	if w.Elapsed >= w.Timeout {
 		s.fail("elapsed", fmt.Sprintf("is not below the step's timeout, which is %s", options.FormatDuration(w.Timeout)), "raise timeout")

@@ -26,7 +26,13 @@ type section struct {
 func (r *reporter) section(n *node, path string, keys ...Key) *section {
 	s := &section{r: r, n: n, path: path, keys: keys}
 	if n != nil && n.form != tableForm {
-		r.add(n.at.problem(path, n.show(), "must be a table, not "+n.typeName(), ""))
+		hint := ""
+		if word, ok := n.scalar.(string); ok {
+			if k, known := lookupKey(keys, word); known && k.Type == ParamBool {
+				hint = fmt.Sprintf("write { %s = true }", word)
+			}
+		}
+		r.add(n.at.problem(path, n.show(), "must be a table, not "+n.typeName(), hint))
 		s.n, s.wrong = nil, true
 	}
 	return s

@@ -46,10 +46,14 @@ type reached struct {
 func (d *decoder) checkSteps() {
 	now := scene{parallelism: d.w.parallelism(), workers: d.w.Cluster.Workers, recovers: options.RecoveryPath.Get(d.w.Options) != ""}
 	for i, step := range d.w.Steps {
-		if s := d.steps[i]; step.Do != nil {
+		switch s := d.steps[i]; {
+		case step.Do != nil:
 			d.checkDo(&now, step, s)
-		} else if step.Wait != nil {
+		case step.Wait != nil:
 			d.checkWait(&now, step, s)
+		default: // nobody knows what was meant
+			now.passUnknown()
+			now.recovers, now.settled, now.progress, now.workers = true, false, reached{}, max(now.workers, 1)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (n *node) typeName() string {
 func parseTree(src *source, r *reporter) (root *node, ok bool) {
 	root = newTable(span{src: src})
 	text := []byte(src.text)
-	b := &builder{src: src, r: r, root: root, current: root}
+	b := &builder{src: src, r: r, root: root, current: root, told: map[string]bool{}}
 	b.parser.KeepComments = false
 	b.parser.Reset(text)
 	for b.parser.NextExpression() {
@@ -187,7 +187,8 @@ type builder struct {
 	r             *reporter
 	parser        unstable.Parser
 	root, current *node
-	skip          bool // below a header that could not be placed
+	skip          bool            // below a header that could not be placed
+	told          map[string]bool // lists that are something else
 }
 
 func (b *builder) span(r unstable.Range) span {
@@ -260,7 +261,10 @@ func (b *builder) header(e *unstable.Node, list bool) {
 			old = &node{form: listForm, at: at, keyAt: at}
 			here.set(last.name, old)
 		} else if old.form != listForm || old.inline {
-			b.r.add(at.problem(full, "", "is defined already, and not as a list of tables", "write [["+full+"]] everywhere"))
+			if !b.told[full] {
+				b.r.add(at.problem(full, "", "is defined already, and not as a list of tables", "write [["+full+"]] everywhere"))
+			}
+			b.told[full] = true
 			return
 		}
 		item := newTable(at)
