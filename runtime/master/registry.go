@@ -36,8 +36,8 @@ type worker struct {
 // members is told, in the loop, what becomes of workers.
 type members interface {
 	workerJoined(w *worker)
-	workerMessage(w *worker, m any) // of one that has joined and is not lost
-	workerLost(w *worker, err error)
+	workerMessage(w *worker, m any)  // of one that has joined and is not lost
+	workerLost(w *worker, err error) // err: how, without its name
 }
 
 // registry is who works for a master: it listens, gives each worker that says
@@ -186,7 +186,7 @@ func (r *registry) lose(w *worker, err error) {
 	e := timeline.Of(timeline.WorkerLost)
 	e.Detail, e.Reason = string(w.id), err.Error()
 	r.timeline.Add(e)
-	r.members.workerLost(w, fmt.Errorf("%s was lost: %w", w.id, err))
+	r.members.workerLost(w, err)
 }
 
 // watchSilence loses workers that have been silent for too long, also those that

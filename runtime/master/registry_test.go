@@ -119,7 +119,7 @@ func TestRegistryIndices(t *testing.T) {
 			}
 			if c.lose {
 				w.Close(false)
-				x.tells(t, "worker-0 left: worker-0 was lost: control connection was closed")
+				x.tells(t, "worker-0 left: control connection was closed")
 				continue
 			}
 			all = append(all, w)
@@ -183,7 +183,7 @@ func TestRegistryTellsALossOnce(t *testing.T) {
 		x.loop.post(func() { <-hold })
 		time.Sleep(1500 * time.Millisecond) // a look at it waits behind the event above
 		close(hold)
-		x.tells(t, "worker-0 left: worker-0 was lost: no heartbeat for 1.5s (heartbeat.timeout is 1s)")
+		x.tells(t, "worker-0 left: no heartbeat for 1.5s (heartbeat.timeout is 1s)")
 		if !w.ended() {
 			t.Error("the door is open")
 		}

@@ -15,11 +15,17 @@ import (
 
 // batchOptions are the options that mean something in batch mode only, by the
 // beginning of their keys.
-var batchOptions = []string{"execution.batch.", "job-event.store.", "slow-task-detector.",
+var batchOptions = []string{"execution.batch.", "job-event.store.", "slow-task-detector.", "slot.request.",
 	"taskmanager.network.compression.", "taskmanager.network.sort-shuffle.", "taskmanager.memory.framework.off-heap.batch-shuffle."}
 
 // streamingOptions mean nothing in batch mode.
 var streamingOptions = []string{"execution.checkpointing.", "execution.state-recovery.", "jobmanager.adaptive-scheduler.", "pipeline.sources.", "pipeline.auto-watermark-interval"}
+
+// counterparts are options that mean in the other mode what another one means in this.
+var counterparts = map[string]string{
+	options.SlotRequestTimeout.Key():        options.SubmissionResourceTimeout.Key(),
+	options.SubmissionResourceTimeout.Key(): options.SlotRequestTimeout.Key(),
+}
 
 // checkOptions refuses options of the other mode, unless they say what is so
 // anyway.
@@ -40,7 +46,11 @@ func (d *decoder) checkOptions() {
 		if d.w.Options.Effective()[info.Key] == info.Canonical(info.Default) {
 			continue
 		}
-		d.r.add(n.keyAt.problem("options."+quoteSegment(key), n.show(), why, hint))
+		help := hint
+		if other := counterparts[info.Key]; other != "" {
+			help = fmt.Sprintf("set %q", other)
+		}
+		d.r.add(n.keyAt.problem("options."+quoteSegment(key), n.show(), why, help))
 	}
 }
 
