@@ -75,7 +75,12 @@ func (w *blockWriter) write(b []byte) error {
 			w.out = w.out[:w.open+blockHead]
 		}
 		var n int
-		if w.raw != nil {
+		if w.raw != nil && len(w.raw) == 0 && len(b) >= w.head.block {
+			n = w.head.block // it need not be gathered
+			if err := w.encode(b[:n]); err != nil {
+				return err
+			}
+		} else if w.raw != nil {
 			n = min(len(b), w.head.block-len(w.raw))
 			w.raw = append(w.raw, b[:n]...)
 			if len(w.raw) == w.head.block {
@@ -99,34 +104,46 @@ func (w *blockWriter) write(b []byte) error {
 
 // finish closes the block being filled, if there is one.
 func (w *blockWriter) finish() error {
-	if w.open < 0 {
+	switch {
+	case w.open < 0:
+		return nil
+	case w.raw == nil:
+		w.seal(len(w.out)-w.open-blockHead, 0)
 		return nil
 	}
+	err := w.encode(w.raw)
+	w.raw = w.raw[:0]
+	return err
+}
+
+// encode closes the open block, whose raw bytes are these.
+func (w *blockWriter) encode(raw []byte) error {
+	at := w.open + blockHead
+	body, mark := w.out[at:at+len(raw)], uint32(0)
+	n, err := w.enc.encode(body, raw)
+	if err != nil {
+		return fmt.Errorf("shuffle: compress a block of %s: %w", w.name, err)
+	}
+	if n > 0 {
+		body, mark = body[:n], compressedBit
+	} else {
+		copy(body, raw)
+	}
+	w.out = w.out[:at+len(body)]
+	w.seal(len(raw), mark)
+	return nil
+}
+
+// seal writes the head of the open block, whose stored bytes are in their place.
+func (w *blockWriter) seal(raw int, mark uint32) {
 	at := w.open
 	w.open = -1
-	raw, mark := len(w.out)-at-blockHead, uint32(0)
-	if w.raw != nil {
-		raw = len(w.raw)
-		body := w.out[at+blockHead : at+blockHead+raw]
-		n, err := w.enc.encode(body, w.raw)
-		if err != nil {
-			return fmt.Errorf("shuffle: compress a block of %s: %w", w.name, err)
-		}
-		if n > 0 {
-			body, mark = body[:n], compressedBit
-		} else {
-			copy(body, w.raw)
-		}
-		w.out = w.out[:at+blockHead+len(body)]
-		w.raw = w.raw[:0]
-	}
 	w.rawBytes += int64(raw)
 	b := w.out[at:]
 	le.PutUint32(b, uint32(len(b)-blockHead))
 	le.PutUint32(b[4:], uint32(raw)|mark)
 	le.PutUint32(b[8:], blockCRC(w.identity, w.written+int64(at), b, b[blockHead:]))
 	w.crc = crc32.Update(w.crc, castagnoli, b[:blockHead])
-	return nil
 }
 
 // flush puts everything but the block being filled into the file.

@@ -34,13 +34,17 @@ const minChunk = 256
 
 // newClusters cuts memory of limit segments for subs subpartitions: chunks as
 // large as they can be while a partly filled one a subpartition takes no more
-// than a quarter of the memory.
-func newClusters(pool *buffer.Local, size, limit, subs int) *clusters {
+// than a quarter of the memory. The largest is one block, so that a full chunk is
+// compressed where it is.
+func newClusters(pool *buffer.Local, size, block, limit, subs int) *clusters {
 	c := &clusters{pool: pool, chunk: size, subs: make([]cluster, subs)}
 	for c.chunk%2 == 0 && c.chunk/2 >= minChunk && subs*c.chunk > size*limit/4 {
 		c.chunk /= 2
 	}
 	c.per = size / c.chunk
+	if c.per == 1 {
+		c.chunk = min(c.chunk, block)
+	}
 	return c
 }
 

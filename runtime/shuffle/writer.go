@@ -62,7 +62,7 @@ func newWriter(s *Store, id PartitionID, c WriterConfig) (w *Writer, err error) 
 		return nil, err
 	}
 	w = &Writer{
-		store: s, id: id, head: h, mem: newClusters(pool, size, limit, c.Subpartitions),
+		store: s, id: id, head: h, mem: newClusters(pool, size, h.block, limit, c.Subpartitions),
 		bytes: make([]int64, c.Subpartitions), records: make([]int64, c.Subpartitions), mark: record.MinWatermark,
 	}
 	defer func() {
