@@ -179,6 +179,7 @@ var finishLimit = 60 * time.Second
 type result struct {
 	arrived, distinct int64
 	emitted           map[string]uint64
+	aggregates        map[[2]uint64]int64 // by key and window
 }
 
 func finish(t testing.TB, c cluster.Running) result {
@@ -191,9 +192,8 @@ func finish(t testing.TB, c cluster.Running) result {
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
-	r := result{emitted: map[string]uint64{}}
+	r := result{emitted: map[string]uint64{}, aggregates: map[[2]uint64]int64{}}
 	seen := map[operator.Lane]map[uint64]*operator.Page{}
-	aggregates := map[[2]uint64]bool{}
 	positions := map[string]map[int]uint64{}
 	reports, err := c.Reports(t.Context())
 	if err != nil {
@@ -204,7 +204,7 @@ func finish(t testing.TB, c cluster.Running) result {
 		case *operator.SinkReport:
 			r.arrived += x.Arrived
 			for _, a := range x.Aggregates {
-				aggregates[[2]uint64{a.Key, a.Number}] = true
+				r.aggregates[[2]uint64{a.Key, a.Number}] = a.Value
 			}
 			for _, l := range x.Lanes {
 				pages := seen[l.Lane]
@@ -243,7 +243,7 @@ func finish(t testing.TB, c cluster.Running) result {
 			r.emitted[id] += k
 		}
 	}
-	r.distinct = int64(len(aggregates))
+	r.distinct = int64(len(r.aggregates))
 	for _, pages := range seen {
 		for _, p := range pages {
 			for _, w := range p {

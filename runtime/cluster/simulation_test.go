@@ -3,10 +3,12 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +18,7 @@ import (
 	"benchrun/runtime/graph"
 	"benchrun/runtime/operator"
 	"benchrun/runtime/options"
+	"benchrun/runtime/record"
 	"benchrun/runtime/source"
 	"benchrun/runtime/storage"
 	"benchrun/runtime/task"
@@ -89,7 +92,11 @@ type simulated struct {
 	*job
 	vertices []string // may be rescaled
 	records  int64    // of all sources; 0: they are stopped
+	window   int64    // size of the windows that come out; 0: records do
 }
+
+// windowKeys is how many keys the records of a windowed job have.
+const windowKeys = 5
 
 func newSimulated(rnd *rand.Rand) *simulated {
 	p := func() int { return 1 + rnd.IntN(4) }
@@ -112,7 +119,20 @@ func newSimulated(rnd *rand.Rand) *simulated {
 		s.vertices = append(s.vertices, id)
 	}
 	cost := operator.Params{Cost: int64(time.Millisecond) * int64(1+rnd.IntN(3))}
-	switch rnd.IntN(6) {
+	switch rnd.IntN(8) {
+	case 6, 7:
+		s.window = int64(10 + rnd.IntN(60))
+		q := p()
+		from("a", q, source.Params{RecordSize: 60, Keys: windowKeys})
+		to("windows", "window-sum", p(), operator.Params{Size: s.window, Source: 9, Cost: int64(time.Millisecond)})
+		to("out", "verify-sink", p(), operator.Params{})
+		head := "a"
+		if rnd.IntN(2) == 0 {
+			head = "pass"
+			to(head, "map", q+rnd.IntN(3), operator.Params{})
+			s.link("a", head, some(graph.Rescale, graph.Rebalance))
+		}
+		s.link(head, "windows", graph.Hash).link("windows", "out", edge())
 	case 0:
 		from("a", p(), source.Params{RecordSize: 60 + rnd.IntN(2000), Keys: 50})
 		to("sum", "keyed-sum", p(), operator.Params{StateSize: 8})
@@ -203,6 +223,7 @@ func simulate(t *testing.T, rnd *rand.Rand) {
 		keyR:                                        flip(),
 	}
 	opts[options.PauseSources.Key()] = rnd.IntN(4) == 0
+	opts[options.WatermarkInterval.Key()] = ms(1, 300).String()
 	opts[options.OperatorChaining.Key()] = flip()
 	opts[options.CheckpointsAfterFinish.Key()] = flip()
 	opts[options.FailoverStrategy.Key()] = []string{"region", "full"}[rnd.IntN(2)]
@@ -331,6 +352,34 @@ func simulate(t *testing.T, rnd *rand.Rand) {
 	if j.records > 0 && emitted != j.records {
 		t.Errorf("sources emitted %d records of %d", emitted, j.records)
 	}
-	res.exactly(t, emitted)
+	if j.window > 0 {
+		windows(t, res, j.window, splits)
+	} else {
+		res.exactly(t, emitted)
+	}
 	t.Logf("%v: %d records, %d events", log.Now(), emitted, len(log.Events()))
+}
+
+// windows checks that each key and window came out once, and with all of its
+// records, as they follow from how far the splits got.
+func windows(t *testing.T, r result, size int64, splits map[string]uint64) {
+	t.Helper()
+	want := map[[2]uint64]int64{}
+	for key, emitted := range splits {
+		var split uint64
+		if _, err := fmt.Sscanf(strings.TrimPrefix(key, "a"), "%d", &split); err != nil {
+			t.Fatalf("split %q: %v", key, err)
+		}
+		for k := range emitted {
+			n := split + k*8
+			h := record.Mix(n)
+			want[[2]uint64{h % windowKeys, n / uint64(size)}] += int64(h >> 56)
+		}
+	}
+	if r.arrived != int64(len(want)) {
+		t.Errorf("%d windows came out, want %d", r.arrived, len(want))
+	}
+	if !maps.Equal(r.aggregates, want) {
+		t.Errorf("%d windows differ from the %d that were to come", len(r.aggregates), len(want))
+	}
 }

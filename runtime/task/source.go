@@ -64,10 +64,12 @@ func (t *Task) sourceStatus(active bool) error {
 	return nil
 }
 
-// tickSource emits a watermark when one is due.
+// tickSource emits a watermark when one is due. None is before the enumerator has
+// answered: a source that goes on with splits of a checkpoint may be given more, of
+// which it has read nothing.
 func (t *Task) tickSource() error {
 	now := time.Now()
-	if t.ended || t.paused || now.Sub(t.lastMark) < options.WatermarkInterval.Get(t.dep.Values) {
+	if t.ended || t.paused || !t.answered || now.Sub(t.lastMark) < options.WatermarkInterval.Get(t.dep.Values) {
 		return nil
 	}
 	t.lastMark = now

@@ -2,20 +2,31 @@ package task
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"benchrun/runtime/graph"
 	"benchrun/runtime/operator"
+	"benchrun/runtime/record"
 	"benchrun/runtime/source"
 )
 
-// statuses is an output that remembers what it was told of idleness.
+// statuses is an output that remembers what it was told of idleness, and of
+// watermarks.
 type statuses struct {
 	operator.Output
-	told []bool
+	told  []bool
+	marks []int64
 }
+
+func (s *statuses) Watermark(t int64) error {
+	s.marks = append(s.marks, t)
+	return nil
+}
+
+func (s *statuses) Emit(*record.Record) error { return nil }
 
 func (s *statuses) Status(active bool) error {
 	s.told = append(s.told, active)
@@ -94,5 +105,44 @@ func TestSourceIsNotIdleBeforeTheAnswer(t *testing.T) {
 				t.Errorf("%s with splits: told %v, want %v", x.kind, out.told, want)
 			}
 		}
+	}
+}
+
+// A source with restored splits says nothing of time before the enumerator has
+// answered: what it gets may be at the beginning.
+//
+// Fails if tickSource does not look at answered.
+func TestNoWatermarkBeforeTheAnswer(t *testing.T) {
+	params, err := json.Marshal(source.Params{Splits: 4, Keys: 1, RecordSize: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := source.NewReader(source.Sequence, params, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	split := func(index, k byte) []byte { return []byte{index, 0, 0, 0, k, 0, 0, 0, 0, 0, 0, 0} }
+	if err := reader.AddSplits([][]byte{split(0, 100)}); err != nil {
+		t.Fatal(err)
+	}
+	out := &statuses{}
+	task := &Task{reader: reader, chain: &chain{head: out}, mail: newMailbox(), outs: []operator.Output{out}}
+	tick := func() {
+		t.Helper()
+		task.lastMark = time.Time{}
+		if err := errors.Join(task.mail.run(), task.tickSource()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tick()
+	if len(out.marks) > 0 {
+		t.Errorf("watermarks %v before the answer", out.marks)
+	}
+	if err := task.OperatorEvent(source.EncodeCoordinatorEvent(source.CoordinatorEvent{Splits: [][]byte{split(1, 0)}})); err != nil {
+		t.Fatal(err)
+	}
+	tick()
+	if !slices.Equal(out.marks, []int64{0}) {
+		t.Errorf("watermarks %v, want that of the split that came", out.marks)
 	}
 }
