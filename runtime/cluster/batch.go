@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -67,7 +66,7 @@ func StartBatch(cfg Config) (*Batch, error) {
 	if err := errors.Join(recoverable(g, cfg.Values), writable(g, cfg)); err != nil {
 		return nil, err
 	}
-	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, run: rand.Text(), started: cfg.Timeline.Now()}
+	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, run: newID(), started: cfg.Timeline.Now()}
 	if err := (resultFile{c.state()}).forget(); err != nil {
 		return nil, err
 	}
@@ -117,10 +116,11 @@ func batchMaster(cfg master.BatchConfig, state string) (*master.Batch, error) {
 		return nil, err
 	}
 	cfg.Log, cfg.Result = dir, resultFile{state}
-	cfg.Job = cfg.Graph.Name
-	if cfg.Job == "" {
-		cfg.Job = "job"
+	name := cfg.Graph.Name
+	if name == "" {
+		name = "job"
 	}
+	cfg.Job = joblog.Identity(name, cfg.Run)
 	m, err := master.NewBatch(cfg)
 	if master.Unreadable(err) {
 		return nil, &JobLogError{err}

@@ -130,7 +130,8 @@ func TestBatchDamagedLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := joblog.OpenHardened(d, joblog.Config{Job: "job"}) // of epoch 0: the master that comes has the first
+	cluster.NextID(t, "ID")
+	s, err := joblog.OpenHardened(d, joblog.Config{Job: joblog.Identity("job", "ID")}) // of epoch 0: the master that comes has the first
 	if err != nil {
 		t.Fatal(err)
 	}

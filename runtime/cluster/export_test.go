@@ -56,6 +56,13 @@ func (c *Processes) RunStranger(secret []byte, protocol int, cluster string) (st
 	return p.cmd.ProcessState.ExitCode(), p.last.String(), nil
 }
 
+// NextID has the submissions to come get an id that is known before.
+func NextID(t interface{ Cleanup(func()) }, id string) {
+	before := newID
+	newID = func() string { return id }
+	t.Cleanup(func() { newID = before })
+}
+
 // Secret is the cluster's.
 func (c *Processes) Secret() []byte { return c.secret }
 

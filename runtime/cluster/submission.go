@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,10 +23,14 @@ const submissionFile = "job.json"
 // submissionFormat counts up whenever the file changes.
 const submissionFormat = 1
 
+// newID makes what no other submission has. It has no dot or hyphen. Tests that
+// leave files for a job to come know its id before.
+var newID = rand.Text
+
 // submission is a job with the cluster that it was submitted to.
 type submission struct {
 	Format        int
-	ID            string // of the cluster
+	ID            string // newID; in the job's log, its result and the names of its files
 	Job           graph.Job
 	Options       map[string]any
 	Slots         int

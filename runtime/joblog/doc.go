@@ -60,8 +60,8 @@
 //	6  zero (2)
 //
 // Integers are little-endian; payloads are rows of varints and of strings with
-// their lengths (codec.go). The first record of a file is a header: job, and
-// whether the file stands for all before it. Sequences have no gap within a
+// their lengths (codec.go). The first record of a file is a header: job (Identity:
+// jobs of one name differ in their ids), and whether the file stands for all before it. Sequences have no gap within a
 // file; the next file says by the sequence of its header where the one before
 // ends: what follows that point there was written by a master that had lost its
 // leadership, or failed to become durable and is repeated, and is void.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -63,7 +64,7 @@ const (
 
 // Config describes a store. What is 0 gets its default.
 type Config struct {
-	Job   string
+	Job   string // Identity of the job: a log of another one is refused
 	Epoch uint64 // of this master; above those of all before
 
 	BufferSize    int           // 1 MiB
@@ -167,10 +168,19 @@ func (e *DamagedError) Error() string {
 // Unwrap gives the reason.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// ForeignError: the log belongs to another job.
+// Identity names one submission of a job: jobs of one name differ in the id, which
+// no other submission has. It has no dot.
+func Identity(name, id string) string { return name + "." + id }
+
+// ForeignError: the log belongs to another job, or to another submission of a job
+// of the same name.
 type ForeignError struct{ File, Job, Want string }
 
 func (e *ForeignError) Error() string {
+	have, want := strings.LastIndexByte(e.Job, '.'), strings.LastIndexByte(e.Want, '.')
+	if have > 0 && want > 0 && e.Job[:have] == e.Want[:want] {
+		return fmt.Sprintf("job log %s belongs to another submission of job %q (%s, not %s)", e.File, e.Job[:have], e.Job[have+1:], e.Want[want+1:])
+	}
 	return fmt.Sprintf("job log %s belongs to job %q, not to %q", e.File, e.Job, e.Want)
 }
 

@@ -16,7 +16,7 @@ import (
 type BatchConfig struct {
 	Graph     *graph.Graph
 	Values    options.Values
-	Job       string // names the job in its log and in the names of partitions
+	Job       string // joblog.Identity of the job, in its log and in the names of partitions
 	Run       string // names it in the files that it leaves: no other job has it (operator.AttemptName)
 	Timeline  *timeline.Log
 	Origin    time.Time // of the cluster's clock
