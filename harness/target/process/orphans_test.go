@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"benchrun/harness/target"
+	"benchrun/harness/target/embedded"
 	"benchrun/harness/target/process"
 	"benchrun/harness/trial"
 )
@@ -25,20 +26,21 @@ const trialVariable = "PROCESS_TEST_TRIAL"
 func trialProcess() int {
 	exe := executable
 	exe.Env = append(exe.Env, trialVariable+"=") // the last one counts
-	targets := trial.Targets{"process": func() target.Target { return process.New(exe) }}
+	targets := trial.Targets{"process": func() target.Target { return process.New(exe) }, "embedded": embedded.New}
 	return trial.Child(context.Background(), os.Stdin, os.Stdout, os.Stderr, targets, "test")
 }
 
 const longJob = `schema = 1
 name = "long"
 [cluster]
-target = "process"
+target = %q
 [workload]
+mode = %q
 parallelism = 2
 [[workload.vertex]]
 id = "numbers"
 operator = "sequence"
-params = { rate = "1000/s" }
+params = { rate = "1000/s", records = 1000000 }
 [[workload.vertex]]
 id = "out"
 operator = "verify-sink"
@@ -58,12 +60,21 @@ do = "finish"
 
 // TestNothingOutlivesTheTrial kills a trial's process with kill -9, alone, not
 // its group: the cluster's processes, which have groups of their own, go with
-// it. Fails if they have no death signal of the kernel and do not heed the end
-// of their stdin either.
+// it. An embedded cluster is no other process. Fails if they have no death signal of
+// the kernel and do not heed the end of their stdin either.
 func TestNothingOutlivesTheTrial(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the list of processes is read from /proc")
 	}
+	for _, mode := range []string{"streaming", "batch"} {
+		for target, processes := range map[string]int{"process": 3, "embedded": 0} {
+			t.Run(mode+"/"+target, func(t *testing.T) { killTrial(t, fmt.Sprintf(longJob, target, mode), processes) })
+		}
+	}
+}
+
+// killTrial kills the process of a trial that has a number of others.
+func killTrial(t *testing.T, text string, processes int) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), trialVariable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -82,7 +93,7 @@ func TestNothingOutlivesTheTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Process.Kill()
-	b, err := json.Marshal(trial.Request{Protocol: trial.Protocol, Trial: "t", File: "long.toml", Dir: t.TempDir(), Text: longJob, Cell: "default", Folder: t.TempDir()})
+	b, err := json.Marshal(trial.Request{Protocol: trial.Protocol, Trial: "t", File: "long.toml", Dir: t.TempDir(), Text: text, Cell: "default", Folder: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +104,8 @@ func TestNothingOutlivesTheTrial(t *testing.T) {
 		}
 	}
 	children := childrenOf(t, cmd.Process.Pid)
-	if len(children) != 3 {
-		t.Fatalf("the trial has the processes %v, not three", children)
+	if len(children) != processes {
+		t.Fatalf("the trial has the processes %v, not %d", children, processes)
 	}
 	for _, pid := range children {
 		if pgid, err := syscall.Getpgid(pid); err != nil || pgid != pid {
