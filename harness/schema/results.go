@@ -19,7 +19,7 @@ var (
 	}
 	states = []string{
 		"CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "FAILING", "FAILED", "CANCELING", "CANCELLING", "CANCELED",
-		"RESTARTING", "RECONCILING", "SUSPENDED", "UNPROTECTED", "PROTECTED", "UNCOMMITTED",
+		"RESTARTING", "SUBMITTED", "RECONCILING", "SUSPENDED", "UNPROTECTED", "PROTECTED", "UNCOMMITTED",
 	}
 	paths    = []string{"upstream", "downstream", "during", "none", "full", "event-log"}
 	verdicts = []string{"faster", "slower", "same", "inconclusive"}

@@ -13,6 +13,8 @@
 //	task-state FINISHED   records: consumed, of a source those emitted; bytes: written to partitions
 //	task-state RUNNING    once more, with the detail "adopted", when a new master goes on with a running task;
 //	                      of one that has finished by then only the end is told
+//	job-state SUBMITTED   the first master has the job: the origin of makespan and progress. Who writes it is not
+//	                      killed with that master, whose other events may be lost
 //	job-state SUSPENDED   a worker has lost its master while the job was not over, or the supervisor has seen
 //	                      the master end; detail: which worker, or "supervisor", and the epoch, if the master
 //	                      led; reason

@@ -253,21 +253,28 @@ func (m *batchMeasurement) released(vertex string) bool {
 	return !slices.ContainsFunc(m.readers[vertex], func(v string) bool { return !m.work.done(v, m.window.T0) })
 }
 
-// wholeBatch computes the metrics of a batch job that belong to no fault.
-func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
-	begin, end := e.submitted, time.Duration(-1)
-	seen := false
-	for _, ev := range events {
-		if ev.Kind != timeline.JobState {
+// life is a batch job's, from its submission to its end; end < 0: it has not
+// finished. What its masters say of themselves is no beginning, for the words of the
+// first may die with it. Of a target that notes no submission, the caller's counts.
+func life(events []timeline.Event, submitted time.Duration) (begin, end time.Duration) {
+	begin, end = submitted, -1
+	for _, e := range events {
+		if e.Kind != timeline.JobState {
 			continue
 		}
-		if !seen {
-			begin, seen = ev.T, true
-		}
-		if ev.State == "FINISHED" {
-			end = ev.T
+		switch e.State {
+		case timeline.Submitted:
+			begin = e.T
+		case "FINISHED":
+			end = e.T
 		}
 	}
+	return begin, end
+}
+
+// wholeBatch computes the metrics of a batch job that belong to no fault.
+func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
+	begin, end := life(events, e.submitted)
 	makespan := (end - begin).Seconds()
 	if end >= 0 {
 		t.Metrics["makespan_s"] = float64((end - begin).Microseconds()) / 1e6

@@ -359,3 +359,21 @@ func TestCellsOfDifferentFaults(t *testing.T) {
 		}
 	}
 }
+
+// The curve of progress begins where the makespan does.
+//
+// Fails if the first state that a master tells is the beginning.
+func TestProgressBeginsWithTheSubmission(t *testing.T) {
+	submitted := result.Event{TUs: 100_000, Kind: "job-state", State: "SUBMITTED"}
+	created := result.Event{TUs: 700_000, Kind: "job-state", State: "CREATED"}
+	late := result.Event{TUs: 90_000, Kind: "job-state", State: "UNPROTECTED"} // stamped elsewhere
+	for want, events := range map[int64][]result.Event{
+		100_000: {late, submitted, created},
+		700_000: {{TUs: 50_000, Kind: "master-elected"}, created},
+		0:       {},
+	} {
+		if got := submission(events); got != want {
+			t.Errorf("%v: from %d us, not %d", events, got, want)
+		}
+	}
+}

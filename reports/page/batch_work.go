@@ -17,10 +17,7 @@ type finish struct {
 // progress makes the curve of useful work of a trial, and tells its last moment.
 // Work is taken off at the fault before the task ran again.
 func progress(s *story) (p chart.Progress, to float64) {
-	begin := int64(0)
-	if i := slices.IndexFunc(s.events, func(e result.Event) bool { return e.Kind == "job-state" }); i >= 0 {
-		begin = s.events[i].TUs
-	}
+	begin := submission(s.events)
 	at := func(us int64) float64 { return float64(us-begin) / 1e6 }
 	for i, f := range s.trial.Faults {
 		if d, ok := f.Metrics["control_recovery_s"]; ok {
@@ -65,6 +62,22 @@ func progress(s *story) (p chart.Progress, to float64) {
 	}
 	p.Steps = steps(all)
 	return p, to
+}
+
+// submission is where the clock of a job's progress begins. Runs that are older than
+// the event have a first state of the job.
+func submission(events []result.Event) (us int64) {
+	first := func(state string) int {
+		return slices.IndexFunc(events, func(e result.Event) bool { return e.Kind == "job-state" && (state == "" || e.State == state) })
+	}
+	i := first("SUBMITTED")
+	if i < 0 {
+		i = first("")
+	}
+	if i < 0 {
+		return 0
+	}
+	return events[i].TUs
 }
 
 // steps adds finished work up and takes off what was lost.

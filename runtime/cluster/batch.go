@@ -16,6 +16,7 @@ import (
 	"benchrun/runtime/master"
 	"benchrun/runtime/options"
 	"benchrun/runtime/shuffle"
+	"benchrun/runtime/timeline"
 	"benchrun/runtime/worker"
 )
 
@@ -73,6 +74,7 @@ func StartBatch(cfg Config) (*Batch, error) {
 	if c.unplant, err = plant(cfg.Delays); err != nil {
 		return nil, err
 	}
+	cfg.Timeline.Merge([]timeline.Event{submitted(c.started)}, 0)
 	if err := c.startMaster(); err != nil {
 		c.unplant()
 		return nil, err

@@ -94,6 +94,13 @@ func masterEnded(epoch int64, why string) timeline.Event {
 	return e
 }
 
+// submitted says when the first master had its job.
+func submitted(at time.Duration) timeline.Event {
+	e := timeline.Job(timeline.Submitted, "")
+	e.T = at
+	return e
+}
+
 func elected(detail string) timeline.Event {
 	e := timeline.Of(timeline.MasterElected)
 	e.Detail = detail

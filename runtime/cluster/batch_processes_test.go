@@ -52,3 +52,26 @@ func TestBatchProcesses(t *testing.T) {
 	nothingLeft(t, dir)
 	_ = i
 }
+
+// When the job was submitted is known, however soon its first master dies.
+//
+// Fails if a master tells it as an event of its own, and that is not sent yet, or if
+// each master that leads tells it again.
+func TestBatchSubmissionOutlivesTheMaster(t *testing.T) {
+	j := simple(1000, 2)
+	c, log := setup{workers: 2, slots: 2, dir: t.TempDir(), options: recovering(nil)}.batchProcesses(t, j)
+	var at time.Duration
+	if err := c.KillMaster(10*time.Millisecond, func() { at = log.Now() }); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, c).exactly(t, 1000)
+	var told []time.Duration
+	for _, e := range log.Sorted() {
+		if e.Kind == timeline.JobState && e.State == timeline.Submitted {
+			told = append(told, e.T)
+		}
+	}
+	if len(told) != 1 || told[0] <= 0 || told[0] > at {
+		t.Errorf("submitted at %v, killed at %v", told, at)
+	}
+}

@@ -78,7 +78,7 @@ func (n *node) runMaster() error {
 	if err := l.publish(m.Addr()); err != nil {
 		return err
 	}
-	n.conn.Send(control.Leading{Epoch: l.epoch, Addr: m.Addr()})
+	n.conn.Send(control.Leading{Epoch: l.epoch, Addr: m.Addr(), Started: x.sub.Started})
 	m.begin()
 	return x.untilDeposed(m)
 }

@@ -50,6 +50,7 @@ type Processes struct {
 		processes  map[string]*process // all that were ever started
 		master     *process            // started last
 		masters    int                 // made
+		submitted  bool                // the timeline has it
 		draining   bool
 		closed     bool
 		past       ledger // of masters of a batch job that are gone

@@ -8,6 +8,7 @@ import (
 
 	"benchrun/runtime/control"
 	"benchrun/runtime/master"
+	"benchrun/runtime/timeline"
 )
 
 // What processes say, and that they end.
@@ -112,6 +113,10 @@ func (c *Processes) message(p *process, m any) {
 	case control.Leading:
 		c.mu.Lock()
 		p.leads(m.Epoch)
+		if c.cfg.Batch && !c.mu.submitted { // here, for the events of a master may die with it
+			c.mu.submitted = true
+			c.cfg.Timeline.Merge([]timeline.Event{submitted(m.Started)}, 0)
+		}
 		if c.seat.take(m.Epoch, p) {
 			if c.mu.draining {
 				p.say(control.EndSources{})

@@ -31,8 +31,9 @@ type Events struct {
 
 // Leading tells that a master has taken over and where workers find it.
 type Leading struct {
-	Epoch int64
-	Addr  string
+	Epoch   int64
+	Addr    string
+	Started time.Duration // when the first master had the job
 }
 
 // JobEnded tells how.

@@ -33,6 +33,9 @@ const (
 
 // States of a JobState that no scheduler decides on.
 const (
+	// Submitted: a batch job was handed to its first master. It is in the timeline
+	// whatever becomes of that one.
+	Submitted = "SUBMITTED"
 	// Suspended: a worker has lost the master of a job that is not over, or the
 	// supervisor has seen it end; as far as they see, nobody leads the job. The
 	// detail names who noticed, and the epoch of the master if it led.

@@ -53,6 +53,7 @@ func (j *Job) playBatch(plan Batch) {
 		plan.TaskTime = time.Second
 	}
 	b := &batchJob{Job: j, plan: plan, done: map[taskName]bool{}, attempts: map[taskName]int{}, epoch: 1}
+	b.state(timeline.Submitted)
 	b.state("CREATED")
 	b.state("RUNNING")
 	for {
