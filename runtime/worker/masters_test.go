@@ -101,9 +101,9 @@ func TestEarlyEventsOfTheEnumerator(t *testing.T) {
 	}
 }
 
-// A master that comes while a worker gives up what nobody has asked for waits, and
-// is told what is there afterwards.
-// Fails if the job begins while the worker is about to delete.
+// A master that comes while a worker gives up what nobody has asked for waits for the
+// worker, and is told what is there afterwards.
+// Fails if the worker joins, and the job begins, while it is about to delete.
 func TestMasterThatComesTooLate(t *testing.T) {
 	deleting, err := failpoint.Lookup("shuffle/delete")
 	if err != nil {
@@ -115,7 +115,6 @@ func TestMasterThatComesTooLate(t *testing.T) {
 		epochs := make(chan int64, 1)
 		newest := int64(1)
 		accept := func(epoch int64) *master {
-			epochs <- epoch
 			c, err := l.Accept()
 			if err != nil {
 				t.Fatal(err)
@@ -149,6 +148,7 @@ func TestMasterThatComesTooLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		epochs <- 1
 		first := accept(1)
 		if inventories(first) != 1 {
 			t.Error("no inventory for the first master")
@@ -161,12 +161,16 @@ func TestMasterThatComesTooLate(t *testing.T) {
 		if holds != 1 {
 			t.Fatalf("after its retention the worker deletes %d times", holds)
 		}
-		second := accept(2)
-		if inventories(second) != 0 {
-			t.Error("the second master is told what is about to go")
+		epochs <- 2
+		synctest.Wait()
+		select {
+		case <-l.(*pipeListener).conns:
+			t.Fatal("the worker comes while it is about to delete")
+		default:
 		}
 		disarm()
 		close(hold)
+		second := accept(2)
 		if inventories(second) != 1 {
 			t.Error("the second master is told nothing")
 		}
