@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -142,21 +143,35 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 	return pids
 }
 
-// awaitGone waits until a process has ended. Whoever inherits it may leave it
-// unreaped.
+// awaitGone waits until a process has ended, by the kernel's own word: its handle
+// can be read then, also where whoever inherits the process leaves it unreaped.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, rest, _ := strings.Cut(string(b), ") ")
-		if err != nil || strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X") {
-			return
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	var fd int
+	if err := errors.Join(p.WithHandle(func(handle uintptr) { fd, err = syscall.Dup(int(handle)) }), err); err != nil {
+		// There is no handle of one that is just being reaped either.
+		if gone := syscall.Kill(pid, 0); !errors.Is(err, os.ErrProcessDone) && !errors.Is(gone, syscall.ESRCH) {
+			t.Errorf("process %d: %v, %v", pid, err, gone)
 		}
-		if time.Now().After(deadline) {
-			syscall.Kill(pid, syscall.SIGKILL)
-			t.Errorf("process %d is still there: %s", pid, b)
-			return
-		}
-		<-time.After(5 * time.Millisecond)
+		return
+	}
+	syscall.SetNonblock(fd, true) // so that there can be a deadline
+	f := os.NewFile(uintptr(fd), "process")
+	defer f.Close()
+	ended, err := false, f.SetReadDeadline(time.Now().Add(10*time.Second))
+	c, cerr := f.SyscallConn()
+	if err := errors.Join(err, cerr); err != nil {
+		t.Fatal(err)
+	}
+	looked := false
+	err = c.Read(func(uintptr) bool { ended, looked = looked, true; return ended })
+	if err != nil || !ended {
+		syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("process %d is still there: %v", pid, err)
 	}
 }
