@@ -74,13 +74,17 @@ func (e *execution) choose(s spec.Step) target.Fault {
 		For: d.For, ReplaceAfter: d.ReplaceAfter, StorageKind: d.StorageKind, DownFor: d.DownFor}
 	r := plan.Rand(e.Workload.Run.Seed, e.Workload.Name, e.Block, "step/"+s.Name)
 	if f.Subtask == spec.Random {
-		f.Subtask = r.IntN(max(1, e.obs.known[d.Vertex]))
+		vertex := d.Vertex
+		if e.obs.batch != nil {
+			vertex = e.Workload.ChainHead(vertex) // events name tasks by it
+		}
+		f.Subtask = r.IntN(max(1, e.obs.known[vertex]))
 		switch b := e.obs.batch; { // tasks of a batch job come and go
 		case b == nil:
 		case d.Kind == "drop-partition":
-			f.Subtask = from(b.finished, d.Vertex, f.Subtask, e.obs.known[d.Vertex])
+			f.Subtask = from(b.finished, vertex, f.Subtask, e.obs.known[vertex])
 		default:
-			f.Subtask = from(b.running, d.Vertex, f.Subtask, e.obs.known[d.Vertex])
+			f.Subtask = from(b.running, vertex, f.Subtask, e.obs.known[vertex])
 		}
 	}
 	if f.Worker == spec.Random {

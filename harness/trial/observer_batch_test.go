@@ -49,21 +49,27 @@ func TestBatchObserver(t *testing.T) {
 	see(timeline.TaskState, "RUNNING", true, true)
 }
 
-// A random task of a batch job is one at which the fault finds something.
+// A random task of a batch job is one at which the fault finds something, also if
+// the fault names an operator that is chained into it.
 //
-// Fails if the number that was drawn is taken as it is.
+// Fails if the number that was drawn is taken as it is, or if tasks are looked up by
+// the operator's name.
 func TestRandomTaskOfBatch(t *testing.T) {
 	w, err := fakeFile(batchHead + killSteps)
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.Vertices = append(w.Vertices, spec.Vertex{ID: "next", Operator: "map", Kind: spec.Transform, Parallelism: w.Vertex("sum").Parallelism})
+	w.Edges = append(w.Edges, spec.Edge{From: "sum", To: "next", Partitioner: "forward", Input: 1})
 	for block := range 8 {
 		e := execution{Execution: Execution{Workload: w, Block: block}, obs: newObserver(w)}
 		e.obs.batch.finished[taskKey{"sum", 2}] = true
 		e.obs.batch.running[taskKey{"sum", 1}] = true
 		for kind, want := range map[string]int{"drop-partition": 2, "fail-task": 1} {
-			if f := e.choose(spec.Step{Name: "x", Do: &spec.Do{Kind: kind, Vertex: "sum", Subtask: spec.Random}}); f.Subtask != want {
-				t.Errorf("block %d: %s of subtask %d", block, kind, f.Subtask)
+			for _, vertex := range []string{"sum", "next"} {
+				if f := e.choose(spec.Step{Name: "x", Do: &spec.Do{Kind: kind, Vertex: vertex, Subtask: spec.Random}}); f.Subtask != want || f.Vertex != vertex {
+					t.Errorf("block %d: %s of subtask %d of %s", block, kind, f.Subtask, f.Vertex)
+				}
 			}
 		}
 	}
