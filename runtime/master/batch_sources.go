@@ -140,7 +140,9 @@ func (m *Batch) readerEvent(x control.FromAttempt) {
 		}
 		m.feedReaders(s, i)
 	}
-	if ev.Request {
+	// A reader that is adopted may ask before it has heard of that. It registers when
+	// it does, and asks again.
+	if ev.Request && t.registered {
 		m.sourceStep(s, source.FromReader{Subtask: i, Attempt: t.life, Event: source.ReaderEvent{Request: true}})
 	}
 }

@@ -61,10 +61,16 @@ func newBatchJob(t *testing.T, more map[string]any) *batchJob {
 // newBatchJobTo is one with another sink.
 func newBatchJobTo(t *testing.T, sink string, more map[string]any) *batchJob {
 	t.Helper()
-	g, err := graph.Build(graph.Job{
+	return newBatchJobOf(t, graph.Job{
 		Nodes: []graph.Node{{ID: "a", Operator: "sequence", Params: []byte(`{"records":4,"splits":4}`), Parallelism: 4, Source: true}, {ID: "b", Operator: sink, Parallelism: 2}},
 		Links: []graph.Link{{From: "a", To: "b", Partitioner: graph.Hash}},
-	}, graph.Config{Batch: true})
+	}, more)
+}
+
+// newBatchJobOf is one of another shape.
+func newBatchJobOf(t *testing.T, shape graph.Job, more map[string]any) *batchJob {
+	t.Helper()
+	g, err := graph.Build(shape, graph.Config{Batch: true})
 	if err != nil {
 		t.Fatal(err)
 	}

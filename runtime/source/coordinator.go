@@ -202,6 +202,9 @@ func (c *Coordinator) fromReader(e FromReader) error {
 		if !s.registered {
 			return fmt.Errorf("reader %d asks for a split before it has registered", e.Subtask)
 		}
+		if s.done {
+			return nil // what has come back since would find it at its end
+		}
 		c.enumerator.HandleRequest(assigner{c}, e.Subtask)
 	}
 	return nil
