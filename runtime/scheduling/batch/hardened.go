@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"slices"
 
 	"benchrun/runtime/joblog"
@@ -215,53 +216,69 @@ func (p hardened) keptAttempts() []AttemptID {
 
 // candidate is an attempt of a master before that may go on.
 type candidate struct {
-	w *worker
-	x Execution
+	w     *worker
+	x     Execution
+	named bool // the log names its worker
+}
+
+// candidates of each vertex, the ones to prefer first. A worker that the log does not
+// name may be one that the master before had lost: it has given to others what these
+// attempts have, unless its log came to say nothing at all. What has finished comes
+// before what runs, what is newer before what it was to replace.
+func (hardened) candidates(s *Scheduler, r *recovery) map[string][]candidate {
+	all := map[string][]candidate{}
+	for _, w := range r.order {
+		wk := s.worker(w)
+		if wk == nil {
+			continue
+		}
+		held := heldBy(r.inventories[w])
+		for _, x := range r.inventories[w].Running {
+			if x.State != scheduling.TaskFinished || held.all(x.Result.of(x.Attempt)) {
+				v := x.Attempt.Vertex
+				all[v] = append(all[v], candidate{wk, x, slices.Contains(r.state.workers, string(w))})
+			}
+		}
+	}
+	for _, cs := range all {
+		slices.SortStableFunc(cs, func(a, b candidate) int {
+			return cmp.Or(
+				first(a.named, b.named), first(a.x.State == scheduling.TaskFinished, b.x.State == scheduling.TaskFinished),
+				cmp.Compare(b.x.Attempt.Epoch, a.x.Attempt.Epoch), cmp.Compare(b.x.Attempt.Attempt, a.x.Attempt.Attempt),
+				cmp.Compare(a.x.Attempt.Subtask, b.x.Attempt.Subtask),
+			)
+		})
+	}
+	return all
+}
+
+// first orders what holds before what does not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // adopt goes on with attempts of the master before, in the order in which they
 // read from one another: one that has finished while nobody led, or whose end the
 // log does not have yet, makes its consumers' input complete. Coordinators begin
-// before the first end of their subtasks is taken.
+// before the first end of their subtasks is taken. An attempt that has a split which
+// is somebody else's does not go on.
 func (p hardened) adopt(r *recovery) (adopted map[AttemptID]bool) {
 	s := p.s
 	adopted = map[AttemptID]bool{}
-	reported := map[TaskID][]candidate{}
-	for _, w := range r.order {
-		if wk := s.worker(w); wk != nil {
-			held := heldBy(r.inventories[w])
-			for _, x := range r.inventories[w].Running {
-				if x.State != scheduling.TaskFinished || held.all(x.Result.of(x.Attempt)) {
-					reported[x.Attempt.TaskID] = append(reported[x.Attempt.TaskID], candidate{wk, x})
-				}
-			}
-		}
-	}
-	found := map[*task]candidate{}
-	look := func(t *task) bool {
-		if _, ok := found[t]; ok {
-			return true
-		}
-		var best *candidate
-		for i, c := range reported[t.id()] {
-			if p.adoptable(t, c.x, adopted) && (best == nil || best.x.State != scheduling.TaskFinished && c.x.State == scheduling.TaskFinished) {
-				best = &reported[t.id()][i]
-			}
-		}
-		if best != nil {
-			found[t] = *best
-		}
-		return best != nil
-	}
+	candidates := p.candidates(s, r)
 	for _, v := range s.vertices {
 		var done []Execution
-		for _, t := range v.tasks {
-			if t.state != created || slices.ContainsFunc(t.group(), func(m *task) bool { return !look(m) }) ||
-				v.Source && v.ledger.Assign(t.subtask, found[t].x.Result.Splits) != nil {
+		for _, c := range candidates[v.ID] {
+			if !p.adoptable(v, c.x, adopted) || v.Source && v.ledger.Assign(c.x.Attempt.Subtask, c.x.Result.Splits) != nil {
 				continue
 			}
-			c := found[t]
-			p.goOn(t, c)
+			p.goOn(v.tasks[c.x.Attempt.Subtask], c)
 			adopted[c.x.Attempt] = true
 			if c.x.State == scheduling.TaskFinished {
 				done = append(done, c.x)
@@ -297,12 +314,16 @@ func (p hardened) goOn(t *task, c candidate) {
 	}
 }
 
-// adoptable tells whether an attempt may go on with a task: it is what this master
+// adoptable tells whether an attempt may go on with its task: it is what this master
 // would start, and what it reads is what counts. Else it was to be cancelled, or
-// its worker was taken for dead, and what it read has been made anew since.
-func (p hardened) adoptable(t *task, x Execution, adopted map[AttemptID]bool) bool {
-	v := t.v
-	if t.state != created || !t.consumable() || x.Attempt.Epoch >= p.s.cfg.Epoch || x.Parallelism != v.parallelism ||
+// its worker was taken for dead, and what it read has been made anew since. Tasks that
+// pipelines connect would have to go on together: they begin anew.
+func (p hardened) adoptable(v *vertex, x Execution, adopted map[AttemptID]bool) bool {
+	if x.Attempt.Subtask < 0 || x.Attempt.Subtask >= len(v.tasks) {
+		return false
+	}
+	t := v.tasks[x.Attempt.Subtask]
+	if t.state != created || len(t.group()) > 1 || !t.consumable() || x.Attempt.Epoch >= p.s.cfg.Epoch || x.Parallelism != v.parallelism ||
 		x.State > scheduling.TaskRunning && x.State != scheduling.TaskFinished ||
 		slices.ContainsFunc(v.Coordinators, func(c Coordinator) bool { return !c.Snapshots }) {
 		return false

@@ -57,12 +57,14 @@ func (l *Ledger) Discover(splits []string) {
 	}
 }
 
-// Assign: a subtask gets splits.
+// Assign: a subtask gets splits, all of them or, with an error, none.
 func (l *Ledger) Assign(subtask int, splits []string) error {
 	for _, s := range splits {
 		if has, known := l.where[s]; known && has != unassigned && (has != subtask || l.finished[subtask]) {
 			return &SplitError{l.vertex, s, has, subtask}
 		}
+	}
+	for _, s := range splits {
 		l.put(s, subtask)
 	}
 	return nil
