@@ -23,7 +23,8 @@
 //	event-replayed        once, after the replay: records is the number of events, bytes the size of the log;
 //	                      a reason says why it was of no use and all began anew
 //	job-state UNPROTECTED what finishes is not durable from here on, and it is tried again: reason; detail: what
-//	                      failed, "events", "result" or "output"; "end": the job ends without its log
+//	                      failed, "events", "result" or "output"; "end": the job ends without its log;
+//	                      "backlog": tasks are deployed although their ends wait for the log
 //	job-state PROTECTED   it is again, with all that had finished; detail
 //	job-state UNCOMMITTED a round of commits has failed: reason; detail: how many are committed and how many not
 //	partition-kept        vertex and subtask whose finished output the new master found

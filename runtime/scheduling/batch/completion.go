@@ -44,10 +44,10 @@ func newCompletion() completion { return completion{at: never, failing: never, l
 // due is when the end of the job is looked at again; never: when something happens.
 func (c *completion) due() time.Duration {
 	switch {
+	case c.logFrom != never: // whatever else is due has to wait for it
+		return c.logFrom + logLimit
 	case c.at != never:
 		return c.at
-	case c.logFrom != never:
-		return c.logFrom + logLimit
 	}
 	return never
 }

@@ -64,7 +64,7 @@ func (s *Scheduler) schedule() {
 		return
 	}
 	s.queueUp()
-	if s.pressure || len(s.ready) == 0 {
+	if len(s.ready) == 0 || s.pressed() {
 		return
 	}
 	free := 0

@@ -52,7 +52,7 @@ type Scheduler struct {
 	setbacks   setback  // of the whole job, since a task finished last
 	blamed     map[Worker]blame
 	fragile    map[*vertex]bool
-	pressure   bool
+	backlog    backlog
 	checkAt    time.Duration // for slow tasks
 	pipelined  bool          // tasks may need several slots at one time
 	shortage   *NoSlotError  // tasks wait for slots that do not exist
@@ -97,7 +97,7 @@ func New(cfg Config) (*Scheduler, error) {
 		cfg: cfg, strategy: scheduling.NewStrategy(cfg.Restart, cfg.Seed),
 		byID: map[string]*vertex{}, byData: map[string]*edge{}, timerAt: never, checkAt: never, snapshot: never,
 		attempts: map[AttemptID]*attempt{}, blamed: map[Worker]blame{}, fragile: map[*vertex]bool{}, holders: map[Worker]bool{},
-		dirty: map[*vertex]bool{}, completion: newCompletion(),
+		dirty: map[*vertex]bool{}, completion: newCompletion(), backlog: backlog{since: never},
 	}
 	s.policy = hardened{s}
 	if cfg.Mode == Faithful {
@@ -176,7 +176,7 @@ func (s *Scheduler) handle(e Event) {
 	case LogDurable:
 		s.durable = max(s.durable, e.Number)
 	case LogPressure:
-		s.pressure = e.On
+		s.logPressure(e.On)
 	case OutputCommitted:
 		s.outputCommitted(e)
 	case OutputWithdrawn:
@@ -290,6 +290,9 @@ func (s *Scheduler) armTimer() {
 			}
 		}
 		earlier(s.slotsDue())
+		if len(s.ready) > 0 {
+			earlier(s.backlog.due())
+		}
 		if len(s.ready) > 0 {
 			for _, w := range s.workers {
 				if w.blocked > s.now {

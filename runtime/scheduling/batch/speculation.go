@@ -41,7 +41,7 @@ func (s *Scheduler) again(t *task, c *SpeculationConfig) {
 	}
 	for len(t.live) < c.MaxExecutions {
 		w := s.freest(t.live[0].worker)
-		if w == nil || s.pressure {
+		if w == nil || s.pressed() {
 			return
 		}
 		s.deploy(t, w, true)
