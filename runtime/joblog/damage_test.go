@@ -90,6 +90,9 @@ func TestDamageIsRefusedWithItsPlace(t *testing.T) {
 			"job log is damaged at log.2:0 (header): the log begins with record 4, the files before are missing", "", 0},
 		{"a file in the middle is missing", func(f map[string]*inode) { delete(f, "log.2") },
 			fmt.Sprintf("job log is damaged at log.1:%d (record 4): records 4 to 6 are missing", end), "", 0},
+		{"a file that goes on from before the last one", func(f map[string]*inode) {
+			f["log.2"].data = must(appendHeader(nil, header{"job", true}, 2, 8, 7))(t)
+		}, "job log is damaged at log.2:0 (record 8): the next file goes on with record 7, from before this one", "", 0},
 		{"the newest file is missing", func(f map[string]*inode) { delete(f, "log.3") }, "", "", 6},
 		{"no header", func(f map[string]*inode) { f["log.2"].data = one[second:] },
 			"job log is damaged at log.2:0 (header): the file has no header: the file begins with a record of type vertex-finished", "", 0},

@@ -33,6 +33,7 @@ type Hardened struct {
 	flushed   uint64 // number of the last event that the system has
 	taken     uint64 // number of the last event that was encoded
 	fenced    bool
+	opened    bool // it has a file of its own
 }
 
 var _ Store = (*Hardened)(nil)
@@ -48,39 +49,54 @@ func OpenHardened(d Folder, cfg Config) (*Hardened, error) {
 	return h, nil
 }
 
-// openHardened does it without a goroutine.
+// maxReadings bounds how often a log is read while an older master still writes.
+const maxReadings = 10
+
+// openHardened does it without a goroutine. Where another file has come since the
+// log was read, it is read again: what a master that still believes to lead has
+// put in order anew does not fit what was read.
 func openHardened(d Folder, cfg Config) (*Hardened, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	d = watched{d}
+	for n := 1; ; n++ {
+		h, err := readHardened(d, cfg)
+		if errors.Is(err, errOvertaken) && n < maxReadings {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open job log %s: %w", d, err)
+		}
+		h.opened = true
+		h.prepare(cfg, h)
+		return h, nil
+	}
+}
+
+// readHardened reads the log, repairs it and begins a file.
+func readHardened(d Folder, cfg Config) (*Hardened, error) {
 	c, err := readFolder(d, cfg.Job)
 	if err != nil {
-		return nil, fmt.Errorf("open job log %s: %w", d, err)
+		return nil, err
 	}
-	if len(c.frames) > 0 || c.epoch > 0 {
-		if c.epoch >= cfg.Epoch {
-			return nil, fmt.Errorf("open job log %s: %w", d, &StaleError{fileName(c.last), c.epoch, cfg.Epoch})
-		}
+	if (len(c.frames) > 0 || c.epoch > 0) && c.epoch >= cfg.Epoch {
+		return nil, &StaleError{fileName(c.last), c.epoch, cfg.Epoch}
 	}
 	h := &Hardened{folder: d, replay: c.frames, fileNo: c.last, next: c.next, first: c.next, live: newLive()}
 	h.cfg = cfg
 	for _, f := range c.frames {
 		e, err := decodePayload(f.kind, f.payload)
 		if err != nil {
-			return nil, fmt.Errorf("open job log %s: %w", d, &DamagedError{f.file, f.offset, f.seq, err})
+			return nil, &DamagedError{f.file, f.offset, f.seq, err}
 		}
 		h.live.apply(e, f.payload)
 	}
 	if err := h.repair(c); err != nil {
-		return nil, fmt.Errorf("open job log %s: %w", d, err)
+		return nil, err
 	}
-	if err := h.begin(); err != nil {
-		return nil, fmt.Errorf("open job log %s: %w", d, err)
-	}
-	h.prepare(cfg, h)
-	return h, nil
+	return h, h.begin()
 }
 
 // repair makes the folder what was read of it. Everything in it is harmless to
@@ -166,7 +182,8 @@ func (h *Hardened) begin() error {
 // passBy goes past a name that is taken. If a newer master has it the writing is
 // over for good. Else it is left of an attempt of ours that had failed as far as
 // we knew; a compacted file must go then, because it would make void what is
-// before it, and what we write next begins where it does.
+// before it, and what we write next begins where it does. An older master's that
+// came after the log was read is to be read, too.
 func (h *Hardened) passBy(name string) error {
 	data, err := h.folder.ReadFile(name)
 	if err != nil {
@@ -176,6 +193,9 @@ func (h *Hardened) passBy(name string) error {
 		if f.epoch > h.cfg.Epoch {
 			h.fenced = true
 			return &StaleError{name, f.epoch, h.cfg.Epoch}
+		}
+		if f.epoch < h.cfg.Epoch && !h.opened {
+			return fmt.Errorf("job log %s: %w", name, errOvertaken)
 		}
 		if head, err := readHeader(f); err == nil && head.replace && f.epoch == h.cfg.Epoch {
 			if err := h.folder.Remove(name); err != nil {

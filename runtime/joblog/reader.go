@@ -97,6 +97,9 @@ func readFolder(d Folder, job string) (*contents, error) {
 		if limit != ^uint64(0) && c.next < limit {
 			return nil, &DamagedError{p.name, int64(at), c.next, fmt.Errorf("records %d to %d are missing", c.next, limit-1)}
 		}
+		if limit != ^uint64(0) && c.next > limit {
+			return nil, &DamagedError{p.name, 0, p.first, fmt.Errorf("the next file goes on with record %d, from before this one", limit)}
+		}
 		if limit == ^uint64(0) {
 			if err := p.endsTooEarly(at, c.next, bad); err != nil {
 				return nil, &DamagedError{p.name, int64(at), c.next, err}

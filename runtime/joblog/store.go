@@ -204,5 +204,8 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("job log %s was written in epoch %d, this master has epoch %d", e.File, e.Epoch, e.Own)
 }
 
+// errOvertaken: an older master has begun a file since the log was read.
+var errOvertaken = errors.New("the log was written to while it was read")
+
 // errClosed: the store was closed before something became durable.
 var errClosed = errors.New("job log is closed")
