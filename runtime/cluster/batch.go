@@ -68,7 +68,7 @@ func StartBatch(cfg Config) (*Batch, error) {
 		return nil, err
 	}
 	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, run: newID(), started: cfg.Timeline.Now()}
-	if err := (resultFile{c.state()}).forget(); err != nil {
+	if err := (resultFile{c.state(), c.run}).forget(); err != nil {
 		return nil, err
 	}
 	if c.unplant, err = plant(cfg.Delays); err != nil {
@@ -117,7 +117,7 @@ func batchMaster(cfg master.BatchConfig, state string) (*master.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Log, cfg.Result = dir, resultFile{state}
+	cfg.Log, cfg.Result = dir, resultFile{state, cfg.Run}
 	name := cfg.Graph.Name
 	if name == "" {
 		name = "job"

@@ -14,7 +14,7 @@ import (
 //
 // Fails if Read takes an error for no result, or forget keeps one.
 func TestResultOfAJob(t *testing.T) {
-	f := resultFile{t.TempDir()}
+	f := resultFile{t.TempDir(), "ID"}
 	if r, err := f.Read(); r != nil || err != nil {
 		t.Errorf("before the end: %v, %v", r, err)
 	}
@@ -33,6 +33,12 @@ func TestResultOfAJob(t *testing.T) {
 			t.Errorf("%q: %v, %v", damaged, r, err)
 		}
 	}
+	if err := (resultFile{f.state, "OTHER"}).Write(want); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := f.Read(); r != nil || err == nil || !strings.Contains(err.Error(), "another submission") {
+		t.Errorf("the result of another submission: %v, %v", r, err)
+	}
 	for range 2 {
 		if err := f.forget(); err != nil {
 			t.Fatal(err)
@@ -41,7 +47,7 @@ func TestResultOfAJob(t *testing.T) {
 	if r, err := f.Read(); r != nil || err != nil {
 		t.Errorf("forgotten: %v, %v", r, err)
 	}
-	if err := (resultFile{filepath.Join(f.state, "missing")}).Write(want); err == nil || !strings.Contains(err.Error(), "result.json") {
+	if err := (resultFile{filepath.Join(f.state, "missing"), "ID"}).Write(want); err == nil || !strings.Contains(err.Error(), "result.json") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }

@@ -1,8 +1,13 @@
 package cluster_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"benchrun/runtime/cluster"
 	"benchrun/runtime/joblog"
@@ -41,5 +46,33 @@ func TestBatchLogOfAnotherSubmission(t *testing.T) {
 	finish(t, c).exactly(t, 1000)
 	if n := count(cfg.Timeline, func(e timeline.Event) bool { return e.Kind == timeline.EventReplayed && e.Reason != "" }); n != 1 {
 		t.Errorf("%d times somebody has said that the log was wiped", n)
+	}
+}
+
+// A new master does not run a job that was changed on the disk: the job ends, with
+// the file and the place in it.
+//
+// Fails if readSubmission does not look at the seal, or if nobody tells the
+// supervisor why the master does not lead.
+func TestBatchChangedSubmission(t *testing.T) {
+	c, log := setup{workers: 1, slots: 2, options: recovering(nil)}.batchProcesses(t, simple(200_000, 2))
+	await(t, log, 0, "a finished task", finishedTask("numbers", 1))
+	name := filepath.Join(c.StateFolder(), "job.json")
+	err := c.KillMaster(time.Millisecond, func() {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(name, bytes.Replace(b, []byte("200000"), []byte("100000"), 1), 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	var unread *cluster.StateError
+	if !errors.As(c.Err(), &unread) || !strings.Contains(c.Err().Error(), name+":") {
+		t.Errorf("a changed submission: %v", c.Err())
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"benchrun/runtime/failpoint"
 	"benchrun/runtime/joblog"
-	"benchrun/runtime/storage"
 )
 
 // resultName is the file of the state folder that says how a batch job has ended.
@@ -20,25 +19,29 @@ const resultName = "result.json"
 var writingResult = failpoint.NewPassage("result/write", "result/written")
 
 // resultFile is master.Result in the state folder of masters.
-type resultFile struct{ state string }
+type resultFile struct{ state, id string }
 
 func (f resultFile) name() string { return filepath.Join(f.state, resultName) }
+func (f resultFile) seal() seal   { return seal{"result", 1, f.id} }
 
-// Read implements master.Result.
+// Read implements master.Result. The result of another job is none of this one, and
+// a damaged one tells nothing: both are errors (*StateError).
 func (f resultFile) Read() (*joblog.JobFinished, error) {
-	b, err := os.ReadFile(f.name())
+	b, err := f.seal().read(f.name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	r := &joblog.JobFinished{}
 	if err == nil {
-		err = json.Unmarshal(b, r)
-	}
-	if err == nil && r.Status == "" {
-		err = errors.New("it has no status")
+		if err = json.Unmarshal(b, r); err == nil && r.Status == "" {
+			err = errors.New("it has no status")
+		}
+		if err != nil {
+			err = &StateError{f.name(), -1, err}
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("result of the job %s: %w", f.name(), err)
+		return nil, fmt.Errorf("result of the job: %w", err)
 	}
 	return r, nil
 }
@@ -47,7 +50,7 @@ func (f resultFile) Read() (*joblog.JobFinished, error) {
 func (f resultFile) Write(r joblog.JobFinished) error {
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = writingResult.Pass(f.state, func() error { return storage.WriteFile(f.name(), append(b, '\n')) })
+		err = writingResult.Pass(f.state, func() error { return f.seal().write(f.name(), b) })
 	}
 	if err != nil {
 		return fmt.Errorf("result of the job %s: %w", f.name(), err)

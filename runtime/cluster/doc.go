@@ -63,6 +63,11 @@
 // publishes, before it changes the submission and before it completes a
 // checkpoint, and every leadershipCheck; when it does not, it ends.
 //
+// job.json, result.json, leader.json and epoch are sealed (sealed.go): kind, version,
+// checksum and, of the first two, the id of the submission. What is not as a
+// master wrote it is refused with file and offset (StateError), and ends the job:
+// nobody else knows what was there.
+//
 // # Batch jobs
 //
 // A batch job (Config.Batch) has a log in the state folder, job-events/, from which

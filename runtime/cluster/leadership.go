@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"benchrun/runtime/storage"
@@ -18,8 +18,14 @@ import (
 // Files of leadership in the state folder of a master.
 const (
 	lockFile   = "leader.lock" // held by the leader as long as its process lives
-	epochFile  = "epoch"       // of the newest leadership, a decimal number
+	epochFile  = "epoch"       // of the newest leadership
 	leaderFile = "leader.json" // where workers find the leader
+)
+
+// Seals of these files. Epochs go on whatever the folder was used for before.
+var (
+	sealOfEpoch  = seal{kind: "epoch", version: 1}
+	sealOfLeader = seal{kind: "leader", version: 1}
 )
 
 // leaderPoll is how often somebody without a leader looks for one.
@@ -64,7 +70,7 @@ func lead(ctx context.Context, dir string) (*leadership, error) {
 	last, err := l.newest()
 	if err == nil {
 		l.epoch = last + 1
-		err = storage.WriteFile(filepath.Join(dir, epochFile), []byte(strconv.FormatInt(l.epoch, 10)+"\n"))
+		err = sealOfEpoch.write(filepath.Join(dir, epochFile), strconv.AppendInt(nil, l.epoch, 10))
 	}
 	if err != nil {
 		l.release()
@@ -112,16 +118,17 @@ func (l *leadership) holds() error {
 }
 
 func (l *leadership) newest() (int64, error) {
-	b, err := os.ReadFile(filepath.Join(l.dir, epochFile))
+	name := filepath.Join(l.dir, epochFile)
+	b, err := sealOfEpoch.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%s holds %q, which is no epoch", filepath.Join(l.dir, epochFile), b)
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil || n < 1 || n == math.MaxInt64 {
+		return 0, &StateError{name, -1, fmt.Errorf("it holds %q, which is no epoch that another one could follow", b)}
 	}
 	return n, nil
 }
@@ -150,7 +157,7 @@ func (l *leadership) publish(addr string) error {
 	if err != nil {
 		return err
 	}
-	return storage.WriteFile(filepath.Join(l.dir, leaderFile), b)
+	return sealOfLeader.write(filepath.Join(l.dir, leaderFile), b)
 }
 
 func (l *leadership) release() { l.lock.Close() } // and with it the lock
@@ -163,15 +170,18 @@ type leader struct {
 
 // findLeader reads who leads; ok is false if nobody ever did.
 func findLeader(dir string) (l leader, ok bool, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, leaderFile))
+	name := filepath.Join(dir, leaderFile)
+	b, err := sealOfLeader.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, false, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(b, &l)
+		if err = json.Unmarshal(b, &l); err != nil {
+			err = &StateError{name, -1, err}
+		}
 	}
 	if err != nil {
-		return l, false, fmt.Errorf("leader of %s: %w", dir, err)
+		return l, false, fmt.Errorf("leader: %w", err)
 	}
 	return l, true, nil
 }

@@ -81,7 +81,7 @@ func TestLostLeadership(t *testing.T) {
 			}
 		},
 		"epoch counted up": func(t *testing.T, dir string) {
-			if err := storage.WriteFile(filepath.Join(dir, epochFile), []byte("2\n")); err != nil {
+			if err := sealOfEpoch.write(filepath.Join(dir, epochFile), []byte("2")); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -110,13 +110,14 @@ func TestLostLeadership(t *testing.T) {
 	}
 }
 
-// Bad files of the state folder are refused with their names, never a panic.
+// Bad files of the state folder are refused with their names, never a panic. Fails if
+// newest takes the last epoch that there can be, behind which they get negative.
 func TestBadStateFolder(t *testing.T) {
 	dir := t.TempDir()
 	if _, _, err := readSubmission(dir, "a"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no submission: %v", err)
 	}
-	s := &submission{Format: submissionFormat, ID: "a", Options: map[string]any{"execution.checkpointing.interval": "1 s", "execution.checkpointing.num-retained": 3}}
+	s := &submission{ID: "a", Options: map[string]any{"execution.checkpointing.interval": "1 s", "execution.checkpointing.num-retained": 3}}
 	if err := s.write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -125,13 +126,6 @@ func TestBadStateFolder(t *testing.T) {
 	}
 	if _, _, err := readSubmission(dir, "b"); err == nil {
 		t.Error("the job of another cluster was taken")
-	}
-	s.Format++
-	if err := s.write(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := readSubmission(dir, "a"); err == nil {
-		t.Error("another format was read")
 	}
 	if err := os.WriteFile(filepath.Join(dir, submissionFile), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
@@ -144,6 +138,15 @@ func TestBadStateFolder(t *testing.T) {
 	}
 	if _, err := awaitLeader(t.Context(), dir, 0); err == nil {
 		t.Error("half a leader was found")
+	}
+	for _, epoch := range []string{"0", "-5", "", "9223372036854775807", "9223372036854775808"} {
+		if err := sealOfEpoch.write(filepath.Join(dir, epochFile), []byte(epoch)); err != nil {
+			t.Fatal(err)
+		}
+		var unread *StateError
+		if l, err := lead(t.Context(), dir); !errors.As(err, &unread) || unread.File != filepath.Join(dir, epochFile) {
+			t.Errorf("epoch %q: %+v, %v", epoch, l, err)
+		}
 	}
 }
 

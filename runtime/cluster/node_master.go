@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -49,13 +50,13 @@ func (n *node) runMaster() error {
 		if n.ctx.Err() != nil {
 			return nil // it never got to lead
 		}
-		return err
+		return n.stateUnread(0, err)
 	}
 	defer l.release()
 	x := &masterNode{node: n, lead: l}
 	n.log.Add(elected(fmt.Sprintf("%s epoch=%d", n.Name, l.epoch)))
 	if x.sub, x.values, err = readSubmission(n.State, n.Cluster); err != nil {
-		return err
+		return n.stateUnread(l.epoch, err)
 	}
 	if _, err := plant(x.sub.Delays); err != nil {
 		return err
@@ -71,7 +72,7 @@ func (n *node) runMaster() error {
 	}
 	m, err := prepare()
 	if err != nil {
-		return err
+		return n.stateUnread(l.epoch, err)
 	}
 	defer m.Close()
 	n.answers(func(what any, tell func(control.Told)) bool { return x.answer(m, what, tell) })
@@ -81,6 +82,17 @@ func (n *node) runMaster() error {
 	n.conn.Send(control.Leading{Epoch: l.epoch, Addr: m.Addr(), Started: x.sub.Started})
 	m.begin()
 	return x.untilDeposed(m)
+}
+
+// stateUnread ends the job if an error is about the state folder. The end of the
+// process must not be taken for the reason: it waits until it has to leave.
+func (n *node) stateUnread(epoch int64, err error) error {
+	if unread, ok := errors.AsType[*StateError](err); ok {
+		n.pump.flush()
+		n.conn.Send(control.JobEnded{Epoch: epoch, Error: unread.Error(), State: true})
+		<-n.ctx.Done()
+	}
+	return err
 }
 
 // save changes the submission for masters to come.

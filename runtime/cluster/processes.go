@@ -96,14 +96,14 @@ func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writ
 		return nil, fmt.Errorf("checkpoint storage: %w", err)
 	}
 	c.sub = &submission{
-		Format: submissionFormat, ID: newID(), Job: cfg.Job, Options: cfg.Values.Map(), Slots: cfg.Slots, NetworkMemory: cfg.NetworkMemory,
+		ID: newID(), Job: cfg.Job, Options: cfg.Values.Map(), Slots: cfg.Slots, NetworkMemory: cfg.NetworkMemory,
 		BufferSize: cfg.BufferSize, Network: cfg.Network, Storage: cfg.Storage, OutputDir: dir, Seed: cfg.Seed, Keep: cfg.Keep, Delays: cfg.Delays,
 		Batch: cfg.Batch, FromScratch: cfg.FromScratch,
 	}
 	if err := os.MkdirAll(c.state, 0o700); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
-	if err := (resultFile{c.state}).forget(); err != nil {
+	if err := (resultFile{c.state, c.sub.ID}).forget(); err != nil {
 		return nil, err
 	}
 	if err := c.sub.write(c.state); err != nil {

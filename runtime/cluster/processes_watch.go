@@ -126,8 +126,10 @@ func (c *Processes) message(p *process, m any) {
 		c.mu.Unlock()
 	case control.JobEnded:
 		_, newest := c.seat.now()
-		if m.JobLog && m.Epoch > newest {
+		if unread := m.Epoch > newest; unread && m.JobLog {
 			c.end(&JobLogError{errors.New(m.Error)})
+		} else if m.State && (unread || m.Epoch == 0) {
+			c.end(&StateError{Err: errors.New(m.Error)})
 		}
 		if m.Epoch != newest {
 			return

@@ -13,15 +13,14 @@ import (
 
 	"benchrun/runtime/graph"
 	"benchrun/runtime/options"
-	"benchrun/runtime/storage"
 	"benchrun/runtime/task"
 )
 
 // submissionFile is in the state folder: every master reads its job from there.
 const submissionFile = "job.json"
 
-// submissionFormat counts up whenever the file changes.
-const submissionFormat = 1
+// sealOfSubmission counts its version up whenever the file changes.
+func sealOfSubmission(id string) seal { return seal{"submission", 2, id} }
 
 // newID makes what no other submission has. It has no dot or hyphen. Tests that
 // leave files for a job to come know its id before.
@@ -29,7 +28,6 @@ var newID = rand.Text
 
 // submission is a job with the cluster that it was submitted to.
 type submission struct {
-	Format        int
 	ID            string // newID; in the job's log, its result and the names of its files
 	Job           graph.Job
 	Options       map[string]any
@@ -52,18 +50,22 @@ type submission struct {
 
 func (s *submission) write(dir string) error {
 	b, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = sealOfSubmission(s.ID).write(filepath.Join(dir, submissionFile), b)
+	}
 	if err != nil {
 		return fmt.Errorf("submission: %w", err)
 	}
-	return storage.WriteFile(filepath.Join(dir, submissionFile), append(b, '\n'))
+	return nil
 }
 
-// readSubmission reads the job of a cluster. A folder of another cluster, or
-// of another version of this program, is refused.
+// readSubmission reads the job of a cluster. One of another cluster, of another
+// version of this program, or that was changed since, is refused: the error is a
+// *StateError.
 func readSubmission(dir, id string) (*submission, options.Values, error) {
 	var none options.Values
 	name := filepath.Join(dir, submissionFile)
-	b, err := os.ReadFile(name)
+	b, err := sealOfSubmission(id).read(name)
 	if err != nil {
 		return nil, none, fmt.Errorf("submission: %w", err)
 	}
@@ -71,13 +73,7 @@ func readSubmission(dir, id string) (*submission, options.Values, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber() // int64 stays one
 	if err := d.Decode(s); err != nil {
-		return nil, none, fmt.Errorf("submission %s: %w", name, err)
-	}
-	if s.Format != submissionFormat {
-		return nil, none, fmt.Errorf("submission %s has format %d; this program reads %d", name, s.Format, submissionFormat)
-	}
-	if s.ID != id {
-		return nil, none, fmt.Errorf("submission %s is of another cluster (%q, not %q)", name, s.ID, id)
+		return nil, none, fmt.Errorf("submission: %w", &StateError{name, -1, err})
 	}
 	for k, v := range s.Options {
 		n, ok := v.(json.Number)

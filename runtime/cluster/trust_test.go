@@ -91,7 +91,7 @@ func TestStrangers(t *testing.T) {
 	}{
 		"secret":  {control.NewSecret(), 0, "", 1, "does not know this cluster's secret"},
 		"version": {nil, cluster.NodeProtocol + 1, "", 5, "this build speaks"},
-		"job":     {nil, 0, "another", 1, "is of another cluster"},
+		"job":     {nil, 0, "another", 1, "is of another submission"},
 	} {
 		status, words, err := c.RunStranger(x.secret, x.protocol, x.cluster)
 		if err != nil || status != x.status || !strings.Contains(words, x.words) {

@@ -40,6 +40,9 @@ type Leading struct {
 type JobEnded struct {
 	Epoch int64
 	Error string // empty: it has finished
+	// State: a master cannot read the state folder, so it never led, or the epoch is
+	// 0 because it cannot tell its own; Error says why.
+	State bool
 	// JobLog: the master cannot read the job's log, so it never led; Error says why.
 	JobLog bool
 }

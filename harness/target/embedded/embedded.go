@@ -108,6 +108,9 @@ func (j *job) Err() error {
 	if _, unread := errors.AsType[*cluster.JobLogError](err); unread {
 		return fmt.Errorf("%w; with --from-scratch the new master wipes the log and begins the job anew", err)
 	}
+	if _, unread := errors.AsType[*cluster.StateError](err); unread {
+		return fmt.Errorf("%w; nothing else knows what the file said, and --from-scratch, which wipes the log of a job alone, cannot help: run the trial again (--resume RUN --retry-failed)", err)
+	}
 	return err
 }
 
