@@ -84,7 +84,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		FromReader{id, []byte{3}}, ReaderGot{7, "e"}, Report{Task: id, Operator: "o", Data: note{"x"}},
 		InUse{Execution: 1, Options: map[string]any{"k": int64(1)}},
 		Attach{"worker-1", time.Millisecond}, Clock{1, time.Second}, Events{[]timeline.Event{timeline.Task(timeline.TaskState, "v", 1, 2)}, 3},
-		Leading{3, "127.0.0.1:1", time.Second}, JobEnded{3, "e", true}, Told{Seq: 3, At: time.Second, Path: "p", Error: "e", Data: Load{Tasks: 3, Restoring: true}},
+		Leading{3, "127.0.0.1:1", time.Second}, JobEnded{Epoch: 3, Error: "e", JobLog: true}, Told{Seq: 3, At: time.Second, Path: "p", Error: "e", Data: Load{Tasks: 3, Restoring: true}},
 		Rescale{map[string]int{"v": 3}}, FailSubtask{"v", 3, "why"}, TakeSavepoint{true}, EndSources{}, CancelJob{}, GetReports{}, GetOptions{},
 		GetLoad{true}, BreakStorage{"slow", time.Second}, Leave{}, Load{Tasks: 1}, Reports{[]Report{{Task: id, Operator: "o", Data: note{"x"}}}},
 		Options{map[string]any{"k": true}}, Ask{4, TakeSavepoint{true}},
