@@ -198,6 +198,11 @@ func loadFile(name string, overrides []string) (*spec.File, error) {
 		return nil, err
 	}
 	problems, warnings, err := catalog.CheckRecovery(f)
+	if err == nil {
+		var memory spec.Problems
+		memory, err = catalog.CheckMemory(f)
+		problems = append(memory, problems...)
+	}
 	if err == nil && len(problems) > 0 {
 		err = problems
 	}

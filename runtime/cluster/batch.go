@@ -88,24 +88,63 @@ func StartBatch(cfg Config) (*Batch, error) {
 	return c, nil
 }
 
+// MemoryNeed is what a batch job needs more network memory for than there is.
+type MemoryNeed struct {
+	Vertex        string // whose tasks need most
+	Buffers       int    // for each partition that a task of it writes
+	BufferSize    int
+	NetworkMemory int64 // that each worker has to have
+	ByOption      bool  // options.ShuffleMinBuffers asks for so many buffers
+}
+
+func (n *MemoryNeed) Error() string {
+	return fmt.Sprintf("too little network memory: a task of %q needs %d buffers of %s for each partition that it writes, so a worker needs at least %s",
+		n.Vertex, n.Buffers, options.FormatSize(int64(n.BufferSize)), options.FormatSize(n.NetworkMemory))
+}
+
+// Hint names the keys that would help.
+func (n *MemoryNeed) Hint() string {
+	hint := fmt.Sprintf("raise cluster.network-memory to at least %q, or lower cluster.buffer-size or cluster.slots-per-worker", options.FormatSize(n.NetworkMemory))
+	if n.ByOption {
+		hint += " or " + options.ShuffleMinBuffers.Key()
+	}
+	return hint
+}
+
+// CheckMemory finds out, before a batch job starts, whether its tasks could write
+// what they make; nil: they could.
+func CheckMemory(j graph.Job, cfg Config) (*MemoryNeed, error) {
+	g, err := chained(j, cfg.Values, true)
+	if err != nil {
+		return nil, err
+	}
+	return memoryNeed(g, cfg), nil
+}
+
 // writable refuses a cluster in which no task could write its partitions.
 func writable(g *graph.Graph, cfg Config) error {
-	need, hint := shuffle.MinMemory(cfg.BufferSize), ""
-	if o := options.ShuffleMinBuffers; o.IsSet(cfg.Values) {
-		need = max(need, o.Get(cfg.Values)*cfg.BufferSize)
-		hint = ", or lower " + o.Key()
+	if n := memoryNeed(g, cfg); n != nil {
+		return fmt.Errorf("%w: %w; %s", ErrConfig, n, n.Hint())
 	}
-	var errs []error
+	return nil
+}
+
+func memoryNeed(g *graph.Graph, cfg Config) (most *MemoryNeed) {
+	need, byOption := shuffle.MinMemory(cfg.BufferSize), false
+	if o := options.ShuffleMinBuffers; o.IsSet(cfg.Values) && o.Get(cfg.Values)*cfg.BufferSize > need {
+		need, byOption = o.Get(cfg.Values)*cfg.BufferSize, true
+	}
 	for i := range g.Vertices {
 		v := &g.Vertices[i]
 		n := len(v.Outputs)
 		if n == 0 || worker.WriterMemory(cfg.NetworkMemory, cfg.Slots, n) >= need {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%w: too little network memory: a task of %q needs %d buffers of %s for each partition that it writes; raise cluster.network-memory to at least %s%s",
-			ErrConfig, v.ID, need/cfg.BufferSize, options.FormatSize(int64(cfg.BufferSize)), options.FormatSize(2*int64(cfg.Slots*n)*int64(need)), hint))
+		if memory := 2 * int64(cfg.Slots*n) * int64(need); most == nil || memory > most.NetworkMemory {
+			most = &MemoryNeed{v.ID, need / cfg.BufferSize, cfg.BufferSize, memory, byOption}
+		}
 	}
-	return errors.Join(errs...)
+	return most
 }
 
 // jobEvents is the folder of the job's log in the state folder of masters.

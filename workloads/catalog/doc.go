@@ -7,5 +7,6 @@
 // tell them apart the same way.
 //
 // It also checks what takes a job to see: CheckRecovery tells, at its place in the
-// file, of a vertex that recovery of batch jobs could not keep.
+// file, of a vertex that recovery of batch jobs could not keep, and CheckMemory of
+// network memory that is too little for what a task of a batch job writes.
 package catalog

@@ -25,7 +25,7 @@ func CheckRecovery(f *spec.File) (problems, warnings spec.Problems, err error) {
 		if !options.BatchJobRecovery.Get(w.Options) {
 			continue
 		}
-		j, err := job(w, func(v *spec.Vertex) ([]string, error) { return v.Params.Paths, nil })
+		j, err := job(w, unread)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -133,6 +133,15 @@ func (w *Workload) Slots() (need int, vertex string) {
 	return need, vertex
 }
 
+// clusterAt is the table of the cluster, for problems that show later.
+func (d *decoder) clusterAt() *section {
+	s := &section{r: d.r, n: d.root.get("cluster"), path: "cluster"}
+	if s.n == nil || s.n.form != tableForm {
+		s.n = newTable(span{src: d.root.at.src})
+	}
+	return s
+}
+
 // checkCapacity checks slots, network memory and in-flight targets.
 func (d *decoder) checkCapacity() {
 	if d.wrong.numbers || d.wrong.shape || d.w.Mode == Batch {
@@ -140,10 +149,7 @@ func (d *decoder) checkCapacity() {
 	}
 	w := d.w
 	c := w.Cluster
-	cluster := &section{r: d.r, n: d.root.get("cluster"), path: "cluster"}
-	if cluster.n == nil || cluster.n.form != tableForm {
-		cluster.n = newTable(span{src: d.root.at.src})
-	}
+	cluster := d.clusterAt()
 	need, vertex := w.Slots()
 	if have := c.Workers * c.SlotsPerWorker; have < need {
 		cluster.fail("slots-per-worker", fmt.Sprintf("too few slots: %s needs %d, but %d workers of %d slots have %d", vertex, need, c.Workers, c.SlotsPerWorker, have),

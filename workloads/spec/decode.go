@@ -198,7 +198,7 @@ func (d *decoder) options(n *node) {
 			}
 		}
 	}
-	if p, ok := raw[options.RecoveryPath.Key()].(string); ok && p != "" {
+	if p, ok := raw[options.RecoveryPath.Key()].(string); ok && p != "" && !s.zero(d.optionsAt[options.RecoveryPath.Key()], options.RecoveryPath.Key(), p) {
 		if p = strings.TrimPrefix(p, "file://"); !strings.Contains(p, "://") {
 			p = d.absolute(p)
 		}

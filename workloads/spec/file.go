@@ -32,6 +32,7 @@ type File struct {
 	all       []Cell
 	workloads map[string]*Workload
 	vertices  map[string]vertexPlace
+	clusters  map[string]*section // by cell
 
 	// Of the first cell that breaks a rule: the place to show, and whether it
 	// could run as a control.
@@ -50,6 +51,11 @@ type vertexPlace struct {
 func (f *File) AtVertex(id, message, hint string) Problem {
 	at := f.vertices[id]
 	return at.id.problem(at.path, "", message, hint)
+}
+
+// AtCluster is the same of a key of [cluster], as a cell that runs has it.
+func (f *File) AtCluster(cell, key, message, hint string) Problem {
+	return f.clusters[cell].problem(key, message, hint)
 }
 
 // Load reads a file and applies overrides (KEY=VALUE, later ones win). If the
@@ -78,7 +84,7 @@ func Parse(path, dir string, text []byte, overrides []string) (*File, error) {
 		override(root, o, r)
 	}
 	f := &File{Path: path, Dir: dir, Text: slices.Clone(text), Overrides: slices.Clone(overrides), workloads: map[string]*Workload{},
-		vertices: map[string]vertexPlace{}}
+		vertices: map[string]vertexPlace{}, clusters: map[string]*section{}}
 	m := r.matrix(root)
 	for _, a := range m.axes {
 		f.Axes = append(f.Axes, *a)
@@ -146,6 +152,7 @@ func (f *File) addCell(r *reporter, root *node, m matrix, c cellNodes) {
 	w.Cell = cell
 	f.all = append(f.all, cell)
 	f.workloads[cell.ID] = w
+	f.clusters[cell.ID] = d.clusterAt()
 	if f.Name == "" {
 		f.Name, f.Description, f.Tags, f.Run, f.Mode, f.Thresholds = w.Name, w.Description, w.Tags, w.Run, w.Mode, w.Thresholds
 	}

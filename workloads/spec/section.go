@@ -145,6 +145,9 @@ func (s *section) strOr(key, def string) string {
 		s.fail(key, "must be a string, not "+v.typeName(), "")
 		return def
 	}
+	if s.zero(v, key, x) {
+		return def
+	}
 	words := s.key(key).Words
 	if len(words) == 0 || slices.Contains(words, x) {
 		return x
@@ -342,9 +345,20 @@ func (s *section) strings(key string) []string {
 			s.r.add(item.at.problem(s.full(key), item.show(), "must be a string, not "+item.typeName(), ""))
 			continue
 		}
-		out = append(out, x)
+		if !s.zero(item, key, x) {
+			out = append(out, x)
+		}
 	}
 	return out
+}
+
+// zero refuses a string that no system takes for a name or a path.
+func (s *section) zero(at *node, key, text string) bool {
+	if !strings.Contains(text, "\x00") {
+		return false
+	}
+	s.r.add(at.at.problem(s.full(key), at.show(), "holds a zero byte, which no name and no path can have", ""))
+	return true
 }
 
 // tables reads a list of tables ([[...]] or a list of {...}).
