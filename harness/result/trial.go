@@ -41,14 +41,18 @@ type Trial struct {
 	Started  time.Time      `json:"started"`
 	WallS    float64        `json:"wall_s"`
 	// Metrics of the first fault and of the whole trial, by name.
-	Metrics      map[string]float64 `json:"metrics,omitempty"`
-	Faults       []Fault            `json:"faults,omitempty"`
-	Correctness  *Correctness       `json:"correctness,omitempty"` // nil: unproved
-	Options      map[string]any     `json:"options"`               // as read back from the running tasks
-	RecoveryPath string             `json:"recovery_path,omitempty"`
-	Resources    *Resources         `json:"resources,omitempty"`
-	HostBefore   *HostProbe         `json:"host_before,omitempty"`
-	HostAfter    *HostProbe         `json:"host_after,omitempty"`
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Absent says of metrics that one could look for why there is no number: there was
+	// nothing to measure, or nobody knows. Those of later faults are called <step>.<metric>.
+	Absent       map[string]string `json:"absent,omitempty"`
+	Notes        []string          `json:"notes,omitempty"` // what else to know of a trial that is ok
+	Faults       []Fault           `json:"faults,omitempty"`
+	Correctness  *Correctness      `json:"correctness,omitempty"` // nil: unproved
+	Options      map[string]any    `json:"options"`               // as read back from the running tasks
+	RecoveryPath string            `json:"recovery_path,omitempty"`
+	Resources    *Resources        `json:"resources,omitempty"`
+	HostBefore   *HostProbe        `json:"host_before,omitempty"`
+	HostAfter    *HostProbe        `json:"host_after,omitempty"`
 }
 
 // Key names the planned slot that a trial fills.

@@ -110,6 +110,8 @@ var descriptions = map[string]string{
 	"Trial.Started":      "date of the trial's start",
 	"Trial.WallS":        "duration of the whole trial, process start included, in seconds",
 	"Trial.Metrics":      "metrics of the first fault and of the whole trial",
+	"Trial.Absent":       "metrics that the trial cannot have, or of which nobody knows, each with the reason; those of later faults as <step>.<metric>",
+	"Trial.Notes":        "what else to know of a trial that is ok",
 	"Trial.Faults":       "disturbances, in order, each with what followed it",
 	"Trial.Correctness":  "proof of the output; absent: unproved, because every sink discards",
 	"Trial.Options":      "options as read back from the running tasks",

@@ -20,7 +20,9 @@
 // Measure, and measureBatch for batch jobs, which keeps a ledger of useful work).
 // Each fault has a window of its own, from its t0 to the next fault's, and its metrics
 // come from events in there that are about it. A metric that was not reached in there,
-// or of which nobody can tell that, is absent.
+// or of which nobody can tell that, is absent; a reason for it that is none of the trial's
+// failings stands in the trial (result.Trial.Absent). A batch job that finishes after a
+// fault satisfies the waits for it to run and to get on.
 //
 // Campaign runs the trials of a plan one after the other and makes each
 // durable as it ends.

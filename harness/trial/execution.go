@@ -274,10 +274,13 @@ func (e *execution) wait(ctx context.Context, w *spec.Wait) error {
 	}
 	for {
 		e.catchUp()
-		status := e.status()
-		missing, counters := e.missing(w, status, time.Since(begin))
+		over, status := e.finishedWell(), e.status()
+		missing, counters := e.missing(w, status, over, time.Since(begin))
 		if len(missing) == 0 {
 			return nil
+		}
+		if !over && e.finishedWell() {
+			continue // which may be all that it waits for
 		}
 		if err := e.ending(ctx, "still missing: "+strings.Join(missing, ", ")); err != nil {
 			return err
@@ -345,11 +348,26 @@ func (e *execution) ending(ctx context.Context, yet string) error {
 	return stopf(result.Failed, "the job ended before the step %q was over, %s", e.phase, yet)
 }
 
+// finishedWell tells whether a batch job came to its end after a fault. That it goes
+// on, and how far it gets, need not be waited for any more: nothing was left for a
+// new master to run.
+func (e *execution) finishedWell() bool {
+	if e.obs.batch == nil || len(e.windows) == 0 {
+		return false
+	}
+	select {
+	case <-e.job.Done():
+		return e.job.Err() == nil
+	default:
+		return false
+	}
+}
+
 // missing lists the conditions that do not hold, and tells whether one of them
-// is seen in counters rather than in events.
-func (e *execution) missing(w *spec.Wait, s target.Status, elapsed time.Duration) (missing []string, counters bool) {
+// is seen in counters rather than in events. over: the job has finished well.
+func (e *execution) missing(w *spec.Wait, s target.Status, over bool, elapsed time.Duration) (missing []string, counters bool) {
 	o := e.obs
-	if w.Running && !o.running() {
+	if w.Running && !over && !o.running() {
 		missing = append(missing, "running ("+o.notRunning()+")")
 	}
 	if w.Checkpoints > 0 && o.checkpoints < w.Checkpoints {
@@ -376,7 +394,7 @@ func (e *execution) missing(w *spec.Wait, s target.Status, elapsed time.Duration
 	if w.InFlight > 0 && (!o.newest || o.newestBytes < w.InFlight) {
 		missing = append(missing, fmt.Sprintf("in-flight (%s of %s)", options.FormatSize(o.newestBytes), options.FormatSize(w.InFlight)))
 	}
-	if w.Progress > 0 && s.Progress < w.Progress {
+	if w.Progress > 0 && !over && s.Progress < w.Progress {
 		missing = append(missing, fmt.Sprintf("progress (%.3f of %.3f)", s.Progress, w.Progress))
 		counters = true
 	}

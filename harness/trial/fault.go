@@ -20,6 +20,9 @@ func (e *execution) fault(ctx context.Context, s spec.Step) error {
 	if err := e.moment(ctx, s.Do.When); err != nil {
 		return err
 	}
+	if err := e.ending(ctx, "and there is nothing left to disturb"); err != nil {
+		return err
+	}
 	f := e.choose(s)
 	e.catchUp()
 	e.closeWindow()

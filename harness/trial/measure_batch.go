@@ -140,11 +140,24 @@ func (m *batchMeasurement) control() (running time.Duration, ok bool) {
 		}
 	}
 	if !ran {
-		return 0, false
+		return m.idle(elected.T)
 	}
 	phase("recovery_schedule_s", up.T)
 	m.put("control_recovery_s", up.T)
 	return up.T, true
+}
+
+// idle is when a master that led from a moment on had the job in hand, if that then
+// finished and no task was left to run: the end of the outage.
+func (m *batchMeasurement) idle(from time.Duration) (time.Duration, bool) {
+	end, finished := m.first(from, func(e timeline.Event) bool { return e.Kind == timeline.JobState && e.State == "FINISHED" })
+	if !finished {
+		return 0, false
+	}
+	if ready, ok := m.first(from, func(e timeline.Event) bool { return e.Kind == timeline.JobState && e.State == "RUNNING" }); ok {
+		return min(ready.T, end.T), true
+	}
+	return end.T, true // it only had to be told
 }
 
 // way is how a master that led from a moment on came to the progress of its job:
@@ -280,6 +293,7 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 		t.Metrics["makespan_s"] = float64((end - begin).Microseconds()) / 1e6
 	}
 	t.Metrics["wasted_bytes"] = float64(newLedger(events, nil).wasted(consumersOf(e.Workload)))
+	e.unrecovered(t, end)
 	if e.out == nil || e.out.Batch == nil {
 		return
 	}
@@ -291,7 +305,7 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 	}
 	put("leftover_bytes", b.LeftoverBytes)
 	if len(b.Unheard) > 0 {
-		fmt.Fprintf(e.Stderr, "%8.3f s  leftover_bytes is not known: nobody has said what is left in the folder of %s\n", end.Seconds(), strings.Join(b.Unheard, ", "))
+		e.lacks(t, end, "leftover_bytes", "nobody has said what is left in the folder of "+strings.Join(b.Unheard, ", "))
 	}
 	if options.BatchJobRecovery.Get(e.Workload.Options) {
 		put("event_log_bytes", b.EventLogBytes)

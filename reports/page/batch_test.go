@@ -377,3 +377,25 @@ func TestProgressBeginsWithTheSubmission(t *testing.T) {
 		}
 	}
 }
+
+// What trials say of themselves, and why a number is absent, stands among the warnings,
+// once for all blocks that say the same.
+//
+// Fails if trials that are not ok are among them, or a note or a reason is not.
+func TestRemarksOfTrials(t *testing.T) {
+	idle := map[string]string{"control_recovery_s": "no task was left to run"}
+	trials := []result.Trial{
+		{Block: 1, Outcome: result.OK, Absent: idle},
+		{Block: 2, Outcome: result.OK, Absent: idle, Notes: []string{"the log could not be written for 3.2 s"}},
+		{Block: 3, Outcome: result.Failed, Absent: idle},
+	}
+	var got []string
+	remarks("J", trials, func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) })
+	want := []string{
+		"J, blocks 1 and 2: no control recovery: no task was left to run",
+		"J, block 2: the log could not be written for 3.2 s",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,7 @@ func (w *workloadView) warnings() {
 	for i := range w.columns {
 		c := &w.columns[i]
 		failures(w.labels[i], c.Trials, say)
+		remarks(w.labels[i], c.Trials, say)
 		w.shape(i, say)
 		w.paths(i, say)
 	}
@@ -76,20 +78,41 @@ func (w *workloadView) warnings() {
 
 // failures lists trials that ended badly, those of one reason together.
 func failures(label string, trials []result.Trial, say func(string, ...any)) {
-	blocks := map[string][]string{}
-	var reasons []string
-	for i := range trials {
-		t := &trials[i]
+	inBlocks(label, trials, func(t *result.Trial) []string {
 		if t.Outcome == result.OK || t.Outcome == result.TrialInterrupted {
-			continue
+			return nil
 		}
-		why := strings.TrimSpace(string(t.Outcome) + " " + reason(t))
-		if blocks[why] == nil {
-			reasons = append(reasons, why)
+		return []string{strings.TrimSpace(string(t.Outcome) + " " + reason(t))}
+	}, say)
+}
+
+// remarks are what trials that are ok say of themselves, and why numbers are absent.
+func remarks(label string, trials []result.Trial, say func(string, ...any)) {
+	inBlocks(label, trials, func(t *result.Trial) []string {
+		if t.Outcome != result.OK {
+			return nil
 		}
-		blocks[why] = append(blocks[why], strconv.Itoa(t.Block))
+		told := slices.Clone(t.Notes)
+		for _, m := range slices.Sorted(maps.Keys(t.Absent)) {
+			told = append(told, "no "+short(m)+": "+t.Absent[m])
+		}
+		return told
+	}, say)
+}
+
+// inBlocks says what trials of a cell tell, with the blocks of all that tell the same.
+func inBlocks(label string, trials []result.Trial, tell func(*result.Trial) []string, say func(string, ...any)) {
+	blocks := map[string][]string{}
+	var told []string
+	for i := range trials {
+		for _, what := range tell(&trials[i]) {
+			if blocks[what] == nil {
+				told = append(told, what)
+			}
+			blocks[what] = append(blocks[what], strconv.Itoa(trials[i].Block))
+		}
 	}
-	for _, why := range reasons {
+	for _, why := range told {
 		b := blocks[why]
 		word := "block"
 		if len(b) > 1 {

@@ -21,7 +21,9 @@ import (
 type Batch struct {
 	TaskTime time.Duration // 0: 1 s
 	Gap      int
-	Torn     bool // the log cannot be replayed
+	Torn     bool  // the log cannot be replayed
+	Outlast  bool  // tasks finish while no master leads
+	Err      error // of the job, at its end
 	Figures  *target.BatchFigures
 }
 
@@ -65,8 +67,10 @@ func (j *Job) playBatch(plan Batch) {
 			return
 		}
 	}
-	b.state("FINISHED")
-	j.End(nil)
+	if plan.Err == nil {
+		b.state("FINISHED")
+	}
+	j.End(plan.Err)
 }
 
 func (b *batchJob) state(s string) {
@@ -154,10 +158,23 @@ func (b *batchJob) strike(f target.Fault, wave []taskName) bool {
 			b.attempts[n]++
 		}
 	}
-	defer b.count()
+	if !b.plan.Outlast { // else nobody counts what finishes
+		defer b.count()
+	}
 	switch f.Kind {
 	case "kill-jobmanager":
-		return b.newMaster(f, again)
+		if !b.plan.Outlast {
+			return b.newMaster(f, again)
+		}
+		for _, n := range wave {
+			b.done[n] = true
+			b.finished = append(b.finished, n)
+		}
+		return b.newMaster(f, func(string) {
+			for _, n := range wave {
+				b.task(n, "FINISHED")
+			}
+		})
 	case "kill-worker":
 		if !pause(b.ctx, noticeTime) {
 			return false
