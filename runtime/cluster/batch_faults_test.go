@@ -261,6 +261,34 @@ func TestBatchWorkerComesBack(t *testing.T) {
 	nothingLeft(t, dir)
 }
 
+// Whatever is in a worker's folder when the job is over is left over, wherever it
+// lies, but the worker's own identity.
+//
+// Fails if leftover walks the shuffle folder alone, or that of the job in it; so do all
+// tests here that end with nothing left over, if it counts the identity.
+func TestBatchLeftoversAreLookedForEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(nil)}.batch(t, costly(simple(20_000, 4), "sum", 20_000))
+	await(t, log, 0, "a finished source", finishedTask("numbers", 1))
+	var want int64
+	for i, name := range []string{"worker-0/spill/sort-1", "worker-0/shuffle/stranger", "worker-1/shuffle/other/1/d~0~0.data", "worker-1/core"} {
+		size := int64(1000 << i)
+		want += size
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(t, c).exactly(t, 20_000)
+	f, err := c.Batch(t.Context())
+	if err != nil || f.Leftover == nil || *f.Leftover != want {
+		t.Errorf("%d bytes are left over: figures %+v, %v", want, f, err)
+	}
+}
+
 // A worker that is to come to the folder of one that has died does not come before the
 // job is over: what is in that folder nobody has said.
 //

@@ -104,7 +104,7 @@ type JobOver struct{ Epoch int64 }
 // LeftoverUnknown are the bytes of a worker that cannot tell.
 const LeftoverUnknown = -1
 
-// Leftover is what a worker still had on its disk when the job was over.
+// Leftover is what a worker still had in its folder when the job was over.
 type Leftover struct {
 	Epoch int64
 	Bytes int64

@@ -130,7 +130,7 @@ func (j *job) check(t fataler, s *Store, a Adopted, fates map[PartitionID]fate) 
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.DiskBytes(""); n != disk || err != nil {
+	if n, err := s.diskBytes(""); n != disk || err != nil {
 		t.Fatalf("%d bytes on disk, finished partitions have %d: %v", n, disk, err)
 	}
 	if err := s.ReleaseJob("job"); err != nil {

@@ -153,31 +153,6 @@ func hasLength(folder *os.Root, name string, length int64) bool {
 	return err == nil && info.Size() == length || err != nil && shortage(err)
 }
 
-// DiskBytes counts the bytes of all files of a job, or of all with "", unfinished
-// ones and strangers included.
-func (s *Store) DiskBytes(job string) (n int64, err error) {
-	dir := "."
-	if job != "" {
-		dir = escape(job)
-	}
-	err = fs.WalkDir(s.root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			var info fs.FileInfo
-			if info, err = e.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) { // removed while we walk
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("shuffle: bytes on disk: %w", err)
-	}
-	return n, nil
-}
-
 // find gives a finished partition that has the range.
 func (s *Store) find(id PartitionID, r Range) (*partition, error) {
 	s.mu.Lock()

@@ -51,7 +51,7 @@ func TestWriteReadAdopt(t *testing.T) {
 				if err := s.Verify(id, true); err != nil {
 					t.Error(err)
 				}
-				if n, err := s.DiskBytes(""); err != nil || n != f.Disk {
+				if n, err := s.diskBytes(""); err != nil || n != f.Disk {
 					t.Errorf("%d bytes on disk, %d were reported: %v", n, f.Disk, err)
 				}
 				shut(t, s)
@@ -219,6 +219,31 @@ func TestNamesStayInside(t *testing.T) {
 	shut(t, s)
 }
 
+// diskBytes counts the bytes of all files of a job, or of all with "", unfinished
+// ones and strangers included.
+func (s *Store) diskBytes(job string) (n int64, err error) {
+	dir := "."
+	if job != "" {
+		dir = escape(job)
+	}
+	err = fs.WalkDir(s.root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			var info fs.FileInfo
+			if info, err = e.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) { // removed while we walk
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("shuffle: bytes on disk: %w", err)
+	}
+	return n, nil
+}
+
 // checkEmpty: no byte and no folder is left.
 func checkEmpty(t fataler, s *Store) {
 	t.Helper()
@@ -226,7 +251,7 @@ func checkEmpty(t fataler, s *Store) {
 	if err != nil || len(entries) != 0 {
 		t.Fatalf("left in the store: %v %v", entries, err)
 	}
-	if n, err := s.DiskBytes(""); n != 0 || err != nil {
+	if n, err := s.diskBytes(""); n != 0 || err != nil {
 		t.Fatalf("%d bytes are left: %v", n, err)
 	}
 }
@@ -347,7 +372,7 @@ func TestRelease(t *testing.T) {
 	if err := s.ReleaseJob("none"); err != nil {
 		t.Error(err)
 	}
-	if n, _ := s.DiskBytes("a"); n != 0 || len(s.Inventory("a")) != 0 {
+	if n, _ := s.diskBytes("a"); n != 0 || len(s.Inventory("a")) != 0 {
 		t.Errorf("%d bytes of job a are left", n)
 	}
 	if n := len(s.Inventory("b")); n != 3 {

@@ -246,7 +246,7 @@ func TestFLINK28701_PartialDataAreNeverReused(t *testing.T) {
 	if err := o.write(w); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.DiskBytes("job"); n < 4<<10 || err != nil {
+	if n, err := s.diskBytes("job"); n < 4<<10 || err != nil {
 		t.Fatalf("%d bytes are written, %v", n, err)
 	}
 	absent := func(s *Store) {

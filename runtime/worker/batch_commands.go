@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 
 	"benchrun/runtime/control"
@@ -299,19 +302,34 @@ func (w *Batch) toAttempt(m control.ToAttempt) {
 	}
 }
 
+// leftover are the bytes of all files in the worker's folder, whoever has left them
+// there, but for its own. No task runs.
+func (w *Batch) leftover() (n int64, err error) {
+	err = filepath.WalkDir(w.cfg.Dir, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && !w.self.has(name) {
+			var info fs.FileInfo
+			if info, err = e.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) { // removed while we walk
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("worker %s: what is left over: %w", w.cfg.Name, err)
+	}
+	return n, nil
+}
+
 func (w *Batch) jobOver(s *service, epoch int64) {
 	s.done = true
 	w.stopTasks()
-	w.mu.Lock()
-	j := w.mu.job
-	w.mu.Unlock()
-	var left int64
-	if j != nil {
-		n, err := w.store.DiskBytes(j.id)
-		if left = n; err != nil {
-			w.trouble(err)
-			left = control.LeftoverUnknown
-		}
+	left, err := w.leftover()
+	if err != nil {
+		w.trouble(err)
+		left = control.LeftoverUnknown
 	}
 	w.giveUp()
 	s.conn.Send(control.Leftover{Epoch: epoch, Bytes: left})

@@ -47,7 +47,9 @@
 //	               (both are sent under the lock). Settle answers with lists; the
 //	               end of an adopted attempt that ended in between is told again,
 //	               and an adopted source registers again.
-//	job over       the bytes that are left are counted and told, then deleted.
+//	job over       when no task runs any more the bytes of all files in the folder are
+//	               counted, but those of the identity, and told; then what is the
+//	               job's is deleted.
 //
 // A finished attempt is remembered until the log has its end (control.Recorded); one
 // that was cancelled is not, however fast it was. The inventory names the attempts

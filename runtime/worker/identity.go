@@ -83,7 +83,7 @@ func (i *identity) add(name batch.Worker) error {
 }
 
 func (i *identity) replace(b []byte) error {
-	temp := i.file + ".new" // the folder has one owner
+	temp := i.files()[1] // the folder has one owner
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -116,12 +116,17 @@ func (i *identity) others(name batch.Worker) (out []batch.Worker) {
 	return out
 }
 
+// has tells whether a file is the identity's.
+func (i *identity) has(name string) bool { return slices.Contains(i.files(), name) }
+
+func (i *identity) files() []string { return []string{i.file, i.file + ".new"} }
+
 // forget: nothing is held under any name.
 func (i *identity) forget() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.names = nil
-	for _, name := range []string{i.file, i.file + ".new"} {
+	for _, name := range i.files() {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("identity: %w", err)
 		}
