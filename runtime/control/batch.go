@@ -23,10 +23,17 @@ type BatchJob struct {
 	Started time.Duration // when the job first started, on the cluster's clock
 }
 
-// Peers tells where workers serve their partitions.
+// Peers tells where workers serve their partitions: all that have joined.
 type Peers struct {
-	Epoch int64
-	Addrs map[batch.Worker]string
+	Epoch   int64
+	Workers []Peer
+}
+
+// Peer is a worker as this master calls it. Another master may call it otherwise, and
+// another one by this name: what is to last goes by the identity.
+type Peer struct {
+	Name           batch.Worker
+	Identity, Addr string
 }
 
 // AskInventory asks for everything that a worker has of the job.

@@ -65,7 +65,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 	part := batch.PartitionID{DataSet: "a->b#0", Producer: at}
 	result := batch.Result{Records: 1, BytesIn: 2, Results: []joblog.Result{{DataSet: "a->b#0", Bytes: []int64{3, 4}}}, Splits: []string{"5"}}
 	messages := []any{
-		BatchJob{2, "job", "run", *g, map[string]any{"a": int64(1)}, time.Minute}, Peers{2, map[batch.Worker]string{"worker-0": "x"}}, AskInventory{2},
+		BatchJob{2, "job", "run", *g, map[string]any{"a": int64(1)}, time.Minute}, Peers{2, []Peer{{"worker-0", "worker-0.1f", "x"}}}, AskInventory{2},
 		Inventory{2, []batch.Worker{"worker-0"}, []batch.Held{{Partition: part, Bytes: []int64{1}}}, []int64{7}, []batch.Execution{{Attempt: at, Parallelism: 2, State: scheduling.TaskRunning, Result: result, Inputs: []joblog.AttemptID{at}}}},
 		Settle{2, []batch.PartitionID{part}, []batch.PartitionID{part}, []joblog.AttemptID{at}, []joblog.AttemptID{at}},
 		DeployAttempt{2, at, 3, []batch.Input{{DataSet: "d", Range: joblog.InputRange{LastPartition: 1}}}, []batch.Output{{DataSet: "e", Subpartitions: 2}}},

@@ -14,6 +14,7 @@ type Hello struct {
 	Index    int // that it would like to have; a worker that is new to the cluster has its place among its peers by it
 	Slots    int
 	DataAddr string // where other workers get result partitions
+	Identity string // batch: of its folder, under whatever names masters knew it
 }
 
 // Welcome is the master's answer.

@@ -55,13 +55,13 @@ func (m *Batch) introduce(w *worker) {
 	w.conn.Send(control.BatchJob{
 		Epoch: m.cfg.Epoch, Job: m.cfg.Job, Run: m.cfg.Run, Graph: *m.cfg.Graph, Options: m.cfg.Values.Map(), Started: m.started,
 	})
-	addrs := map[batch.Worker]string{}
 	all := m.workers.inOrder()
-	for _, x := range all {
-		addrs[x.id] = x.addr
+	peers := make([]control.Peer, len(all))
+	for i, x := range all {
+		peers[i] = control.Peer{Name: x.id, Identity: x.self, Addr: x.addr}
 	}
 	for _, x := range all {
-		x.conn.Send(control.Peers{Epoch: m.cfg.Epoch, Addrs: addrs})
+		x.conn.Send(control.Peers{Epoch: m.cfg.Epoch, Workers: peers})
 	}
 	m.step(batch.WorkerJoined{ID: w.id, Slots: w.slots})
 	if m.begun {

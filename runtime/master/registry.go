@@ -29,6 +29,7 @@ type worker struct {
 	index int
 	came  int    // the index that it asked for
 	addr  string // where it serves partitions
+	self  string // its identity, of batch jobs
 	slots int
 	lost  bool
 }
@@ -162,7 +163,7 @@ func (r *registry) join(w *worker, h control.Hello) {
 		}
 	}
 	r.taken[w.index] = true
-	w.id, w.addr, w.slots = workerID(w.index), h.DataAddr, h.Slots
+	w.id, w.addr, w.self, w.slots = workerID(w.index), h.DataAddr, h.Identity, h.Slots
 	r.joined[w.id] = w
 	w.conn.Send(control.Welcome{Epoch: r.epoch, Worker: w.index})
 	r.members.workerJoined(w)

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -70,7 +69,7 @@ type Batch struct {
 		job      *batchJob
 		attempts map[joblog.AttemptID]*attempt // that have not ended
 		done     map[joblog.AttemptID]*doneAttempt
-		addrs    map[batch.Worker]string
+		others   others
 		patience *time.Timer // while there is no master
 		sunk     int64       // sink records of attempts that have ended
 		closed   bool
@@ -81,7 +80,7 @@ type Batch struct {
 func StartBatch(cfg BatchConfig) (*Batch, error) {
 	w := &Batch{cfg: cfg, abandoning: make(chan struct{}, 1)}
 	w.mu.attempts, w.mu.done = map[joblog.AttemptID]*attempt{}, map[joblog.AttemptID]*doneAttempt{}
-	w.mu.addrs = map[batch.Worker]string{}
+	w.mu.others = others{}
 	if err := os.RemoveAll(w.spill()); err != nil { // of a process that died
 		return nil, fmt.Errorf("worker %s: %w", cfg.Name, err)
 	}
@@ -98,7 +97,7 @@ func StartBatch(cfg BatchConfig) (*Batch, error) {
 		cfg.Timeline.Add(e)
 	}
 	w.store = store
-	if w.self, err = openIdentity(cfg.Dir); err != nil {
+	if w.self, err = openIdentity(cfg.Dir, cfg.Name); err != nil {
 		w.trouble(err)
 	}
 	if err := w.open(w, cfg.Name, cfg.Memory, cfg.Segment, cfg.Transport, cfg.Timeline); err != nil {
@@ -189,7 +188,7 @@ func (w *Batch) join(addr string, epoch int64) (served bool, err error) {
 			w.orphaned(epoch, err)
 		}
 	}()
-	hello := control.Hello{Index: w.cfg.Index, Slots: w.cfg.Slots, DataAddr: w.server.Addr()}
+	hello := control.Hello{Index: w.cfg.Index, Slots: w.cfg.Slots, DataAddr: w.server.Addr(), Identity: w.self.id}
 	newer := func() bool { return w.cfg.Newer(epoch) }
 	// The log may name the worker from the hello on: whoever has its folder after it
 	// must know that, or a new master waits for somebody who will never come.
@@ -308,19 +307,4 @@ func (w *Batch) running() (tasks []*task.Task) {
 		w.mu.conn.Send(control.Counts{Attempts: counts})
 	}
 	return tasks
-}
-
-// client returns the data connection to another worker.
-func (w *Batch) client(ctx context.Context, name batch.Worker) (*exchange.Client, error) {
-	w.mu.Lock()
-	addr, ok := w.mu.addrs[name]
-	w.mu.Unlock()
-	err := fmt.Errorf("no address of %s", name)
-	if ok {
-		var c *exchange.Client
-		if c, err = w.peers.client(ctx, string(name), addr); err == nil {
-			return c, nil
-		}
-	}
-	return nil, &exchange.TransferError{Worker: string(name), Err: err}
 }

@@ -81,7 +81,8 @@ func (a *attempt) deployment(v int, self batch.Worker) *task.Deployment {
 				Range:     shuffle.Range{First: in.Range.FirstSubpartition, Last: in.Range.LastSubpartition},
 			}
 			if p.Worker != self {
-				channels[i].Holder = func(ctx context.Context) (*exchange.Client, error) { return w.client(ctx, p.Worker) }
+				holder := w.mu.others.called(p.Worker)
+				channels[i].Holder = func(ctx context.Context) (*exchange.Client, error) { return w.client(ctx, holder) }
 			}
 		}
 		b.Inputs = append(b.Inputs, channels)
@@ -307,7 +308,7 @@ func (a *attempt) classify(err error) (batch.FailureClass, batch.PartitionID, ba
 		return batch.FailurePartitionLost, a.job.name(id), ""
 	}
 	if transfer, ok := errors.AsType[*exchange.TransferError](err); ok {
-		return batch.FailureTransfer, batch.PartitionID{}, batch.Worker(transfer.Worker)
+		return batch.FailureTransfer, batch.PartitionID{}, a.w.nameOf(transfer.Worker)
 	}
 	return batch.FailureTask, batch.PartitionID{}, ""
 }

@@ -118,7 +118,7 @@ func (w *Batch) carryOut(s *service, m control.Command) {
 		w.begin(s, m)
 	case control.Peers:
 		w.mu.Lock()
-		w.mu.addrs = m.Addrs
+		w.mu.others.learn(m)
 		w.mu.Unlock()
 	case control.AskInventory:
 		w.inventory(s, m.Epoch)
@@ -220,6 +220,7 @@ func (w *Batch) inventory(s *service, epoch int64) {
 // attempt when it was told before.
 func (w *Batch) settle(m control.Settle) {
 	w.mu.Lock()
+	w.mu.others.settled(m.Epoch)
 	var cancel, adopt []*attempt
 	for _, id := range m.Cancel {
 		delete(w.mu.done, id)

@@ -9,14 +9,24 @@ import (
 	"benchrun/runtime/scheduling/batch"
 )
 
-// The master learns who was at the other end of a connection that broke.
-// Fails if classify does not name the worker.
+// The master learns who was at the other end of a connection that broke, by the name
+// that it knows; a name of another master says nothing.
+// Fails if classify does not name the worker, or if nameOf takes names of masters before.
 func TestBrokenConnectionNamesTheOtherEnd(t *testing.T) {
-	err := fmt.Errorf("input a: %w", &exchange.TransferError{Worker: "worker-1", Err: errors.New("no answer")})
-	if class, _, peer := (&attempt{}).classify(err); class != batch.FailureTransfer || peer != "worker-1" {
-		t.Errorf("class %v, other end %q", class, peer)
-	}
-	if class, _, peer := (&attempt{}).classify(errors.New("division by zero")); class != batch.FailureTask || peer != "" {
-		t.Errorf("class %v, other end %q", class, peer)
+	a := &attempt{w: &Batch{}}
+	a.w.mu.others = others{"worker-0.a": {"worker-2", "x", 2}, "worker-1.b": {"worker-1", "y", 1}}
+	for _, x := range []struct {
+		err   error
+		class batch.FailureClass
+		peer  batch.Worker
+	}{
+		{&exchange.TransferError{Worker: "worker-0.a", Err: errors.New("no answer")}, batch.FailureTransfer, "worker-2"},
+		{&exchange.TransferError{Worker: "worker-1.b", Err: errors.New("no answer")}, batch.FailureTransfer, ""},
+		{&exchange.TransferError{Err: errNoAddress}, batch.FailureTransfer, ""},
+		{errors.New("division by zero"), batch.FailureTask, ""},
+	} {
+		if class, _, peer := a.classify(fmt.Errorf("input a: %w", x.err)); class != x.class || peer != x.peer {
+			t.Errorf("%v: class %v, other end %q", x.err, class, peer)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,16 +14,18 @@ import (
 	"benchrun/runtime/scheduling/batch"
 )
 
-// identity is the file of a batch worker's folder that says by which names masters
-// knew whoever worked on it. What a job log says to be at one of them is in the
-// folder, whatever the worker is called now.
+// identity is the file of a batch worker's folder that says who that is, and by which
+// names masters knew whoever worked on it. What a job log says to be at one of them is
+// in the folder, whatever the worker is called now; the id is what workers find one
+// another's partitions by, for a name may be another one's at the next master.
 //
-//	DIR/identity.json    {"format": 1, "names": ["worker-0", "worker-2"]}
+//	DIR/identity.json    {"format": 1, "id": "worker-0.9f3a61c2e07b45d8", "names": ["worker-0", "worker-2"]}
 //
 // It is replaced in one step, and survives its process as the partitions do. It
 // goes when the folder is emptied.
 type identity struct {
 	file string
+	id   string
 
 	mu    sync.Mutex
 	names []batch.Worker // oldest first
@@ -37,13 +40,15 @@ const (
 
 type identityFile struct {
 	Format int            `json:"format"`
+	ID     string         `json:"id,omitempty"`
 	Names  []batch.Worker `json:"names"`
 }
 
-// openIdentity reads what a folder says of itself. After an error it says nothing,
-// which costs a new master some waiting.
-func openIdentity(dir string) (*identity, error) {
-	i := &identity{file: filepath.Join(dir, "identity.json")}
+// openIdentity reads what a folder says of itself; one that says nothing gets an id
+// that begins with a name. After an error it says nothing, which costs a new master
+// some waiting.
+func openIdentity(dir, name string) (*identity, error) {
+	i := &identity{file: filepath.Join(dir, "identity.json"), id: fmt.Sprintf("%s.%016x", name, rand.Uint64())}
 	b, err := os.ReadFile(i.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, nil
@@ -59,6 +64,9 @@ func openIdentity(dir string) (*identity, error) {
 		return i, fmt.Errorf("identity %s: %w", i.file, err)
 	}
 	i.names = f.Names
+	if f.ID != "" {
+		i.id = f.ID
+	}
 	return i, nil
 }
 
@@ -71,7 +79,7 @@ func (i *identity) add(name batch.Worker) error {
 	}
 	names := append(slices.Clone(i.names), name)
 	names = names[max(0, len(names)-maxNames):]
-	b, err := json.Marshal(identityFile{identityFormat, names})
+	b, err := json.Marshal(identityFile{identityFormat, i.id, names})
 	if err == nil {
 		err = i.replace(append(b, '\n'))
 	}

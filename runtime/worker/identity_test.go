@@ -34,7 +34,7 @@ func TestIdentity(t *testing.T) {
 					}
 				}
 			}
-			i, err := openIdentity(dir)
+			i, err := openIdentity(dir, "worker-9")
 			if (err == nil) != (x.err == "") || err != nil && !strings.Contains(err.Error(), x.err) || err != nil && !strings.Contains(err.Error(), i.file) {
 				t.Errorf("error %v", err)
 			}
@@ -46,7 +46,10 @@ func TestIdentity(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			again, err := openIdentity(dir)
+			again, err := openIdentity(dir, "worker-9")
+			if again.id != i.id || !strings.HasPrefix(i.id, "worker-9.") {
+				t.Errorf("it is %q, and then %q", i.id, again.id)
+			}
 			if got := again.others("worker-7"); err != nil || !slices.Equal(got, x.names) || len(again.others("")) != len(x.names)+1 {
 				t.Errorf("written and read again: %v, %v", again.others(""), err)
 			}
@@ -63,7 +66,7 @@ func TestIdentity(t *testing.T) {
 // A worker that is taken for dead again and again forgets its oldest names. Fails
 // if add does not cut the list.
 func TestIdentityIsBounded(t *testing.T) {
-	i, err := openIdentity(t.TempDir())
+	i, err := openIdentity(t.TempDir(), "worker-9")
 	if err != nil {
 		t.Fatal(err)
 	}
