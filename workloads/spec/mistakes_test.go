@@ -304,3 +304,23 @@ func TestB22LimitOnNothing(t *testing.T) {
 		}
 	}
 }
+
+// No system takes a zero byte in a name or a path; it is told at its place before
+// anything is opened.
+//
+// Fails if strings in lists, or options, are not looked at.
+func TestZeroBytes(t *testing.T) {
+	for change, key := range map[string]string{
+		`description = "Rescale 4 to 6 with 64 MiB in flight" => description = "a\u0000b"`: "description",
+		`"execution.checkpointing.interval" = "2 s" => "execution.checkpointing.interval" = "2 s"
+"execution.state-recovery.path" = "/a\u0000b"`: "options.\"execution.state-recovery.path\"",
+		`operator = "sequence" => operator = "lines"
+params = { paths = ["/x", "/a\u0000b"] }`: "workload.vertex.numbers.params.paths",
+		`storage = "" => storage = "file:///a\u0000b"`: "cluster.storage",
+	} {
+		text := problemsOf(t, contract(t, change)).Error()
+		if !strings.Contains(text, key+` = `) || !strings.Contains(text, "holds a zero byte") {
+			t.Errorf("%s: %s", key, text)
+		}
+	}
+}
