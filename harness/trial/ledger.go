@@ -53,7 +53,7 @@ func (l *ledger) over(e timeline.Event) bool {
 // newLedger reads a timeline; faults are the t0 of each.
 func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 	l := &ledger{ended: map[attemptName]time.Duration{}}
-	running := map[attemptName]*attempt{}
+	running, failed := map[attemptName]*attempt{}, map[attemptName]*attempt{}
 	done := map[taskKey][]*attempt{}
 	for _, e := range events {
 		l.last = max(l.last, e.T)
@@ -62,7 +62,14 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 		}
 		k := taskKey{e.Vertex, e.Subtask}
 		n := attemptName{k, e.Attempt}
-		switch a := running[n]; e.State {
+		a := running[n]
+		if a == nil && failed[n] != nil && (e.State == "RUNNING" || e.State == "FINISHED") {
+			// Its worker was taken for dead, and the next master goes on with it.
+			a = failed[n]
+			a.broken, running[n] = -1, a
+			delete(failed, n)
+		}
+		switch e.State {
 		case "DEPLOYING":
 			if a != nil {
 				break // a new master goes on with it
@@ -91,7 +98,7 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 			done[k] = append(done[k], a)
 		case "FAILED", "CANCELED":
 			if a != nil {
-				a.broken = e.T
+				a.broken, failed[n] = e.T, a
 			}
 			delete(running, n)
 		}

@@ -81,7 +81,7 @@ func TestRangesCoverEverythingOnce(t *testing.T) {
 }
 
 // BR-6: fails if Assign takes a split that another subtask has, or one that a
-// finished subtask contains.
+// finished subtask contains, or if it keeps one that came before the error.
 func TestLedgerRefusesASplitInTwoPlaces(t *testing.T) {
 	l := NewLedger("source")
 	l.Discover([]string{"a", "b", "c"})
@@ -92,6 +92,9 @@ func TestLedgerRefusesASplitInTwoPlaces(t *testing.T) {
 		{func() error { return l.Assign(0, []string{"a"}) }, true},
 		{func() error { return l.Assign(0, []string{"a"}) }, true},
 		{func() error { return l.Assign(1, []string{"a"}) }, false},
+		{func() error { return l.Assign(1, []string{"c", "a"}) }, false},
+		{func() error { return l.Assign(2, []string{"c"}) }, true},
+		{func() error { l.Return(2); return nil }, true},
 		{func() error { return l.Finish(0, []string{"a", "b"}) }, true},
 		{func() error { return l.Assign(0, []string{"b"}) }, false},
 		{func() error { return l.Finish(1, []string{"b"}) }, false},

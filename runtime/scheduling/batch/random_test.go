@@ -3,6 +3,7 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -161,7 +162,7 @@ func splitHistory(t *rapid.T) (mode Mode, crashed bool) {
 	w := newWorld(cfg, map[string]int{"source": 6})
 	w.slowLog = mode == Hardened
 	serial := 0
-	h := &history{t: t, w: w, ops: []string{"finish", "pull", "pull", "pull", "fail", "lose", "crash", "drop"}}
+	h := &history{t: t, w: w, ops: []string{"finish", "pull", "pull", "pull", "fail", "lose", "crash", "drop", "freeze", "thaw"}}
 	h.join = func() {
 		w.join(Worker(fmt.Sprint("w", serial)), 1)
 		serial++
@@ -197,7 +198,7 @@ type history struct {
 	ops     []string // of which step does one
 }
 
-var everything = []string{"finish", "finish", "finish", "finish", "pull", "fail", "lose", "drop", "sync", "time", "crash", "answer", "global", "deaf"}
+var everything = []string{"finish", "finish", "finish", "finish", "pull", "fail", "lose", "drop", "sync", "time", "crash", "answer", "global", "deaf", "freeze", "thaw"}
 
 // splitsAreConserved: at this instant each split of a source is in exactly one
 // place: with its enumerator, with one subtask that runs, or contained in a
@@ -305,6 +306,15 @@ func (h *history) step(mode Mode) {
 		id := rapid.SampledFrom(w.order).Draw(t, "worker")
 		w.lose(id)
 		h.join()
+	case "freeze":
+		if mode == Hardened {
+			w.freeze(rapid.SampledFrom(w.order).Draw(t, "worker"))
+			h.join()
+		}
+	case "thaw":
+		if all := slices.Sorted(maps.Keys(w.frozen)); len(all) > 0 {
+			w.thaw(rapid.SampledFrom(all).Draw(t, "worker"))
+		}
 	case "drop":
 		id := rapid.SampledFrom(w.order).Draw(t, "worker")
 		if inv := w.inventory(id); len(inv.Partitions) > 0 {
@@ -372,6 +382,11 @@ func (h *history) mayFinish(a AttemptID) bool {
 func (h *history) crash(running []Execution, where map[AttemptID]Worker) {
 	t, w := h.t, h.w
 	w.crash(rapid.IntRange(0, 10).Draw(t, "lost events"))
+	for _, id := range slices.Sorted(maps.Keys(w.frozen)) {
+		if rapid.Bool().Draw(t, "thaws meanwhile") {
+			w.thaw(id)
+		}
+	}
 	for _, x := range running {
 		if w.workers[where[x.Attempt]].running[x.Attempt] != nil && h.mayFinish(x.Attempt) && rapid.IntRange(0, 3).Draw(t, "finishes meanwhile") == 0 && w.free(x.Attempt) {
 			w.finish(where[x.Attempt], x.Attempt, 3, true)

@@ -29,6 +29,8 @@ import (
 //	fail       task=, class=lost (of=DATA:task)|transfer (peer=)|fatal
 //	drop       of=DATA:task on its worker, unnoticed unless tell
 //	lose, join id=
+//	freeze     id= is taken for dead, and goes on; thaw: it is back, before a takeover
+//	           if there is no master
 //	crash      the master dies, and the last lost= events that are not durable
 //	takeover   a new one begins; silent=(w0) do not answer
 //	truncate   the log by events=; rewrite takes the snapshots of an end away
@@ -145,6 +147,10 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		es = h.w.lose(Worker(a.get("id")))
 	case "join":
 		es = h.w.join(Worker(a.get("id")), a.number("slots", 4))
+	case "freeze":
+		es = h.w.freeze(Worker(a.get("id")))
+	case "thaw":
+		es = h.w.thaw(Worker(a.get("id")))
 	case "die":
 		h.w.die(Worker(a.get("id")))
 	case "replace":

@@ -23,6 +23,7 @@ type world struct {
 	timer   time.Duration
 	workers map[Worker]*site
 	folders map[Worker]*site // of workers that died
+	frozen  map[Worker]*site // workers that are taken for dead
 	order   []Worker
 
 	log        []joblog.Event // of all masters
@@ -85,7 +86,7 @@ func split(s string) []string {
 }
 
 func newWorld(cfg Config, splits map[string]int) *world {
-	w := &world{cfg: cfg, splits: splits, workers: map[Worker]*site{}, folders: map[Worker]*site{}, committed: map[AttemptID]int{},
+	w := &world{cfg: cfg, splits: splits, workers: map[Worker]*site{}, folders: map[Worker]*site{}, frozen: map[Worker]*site{}, committed: map[AttemptID]int{},
 		read: map[AttemptID][]AttemptID{}, silent: map[Worker]bool{}, delayed: map[Worker]Inventory{},
 		parallelismOf: map[AttemptID]int{}, splitsOf: map[AttemptID][]string{}}
 	w.newMaster()
@@ -136,6 +137,23 @@ func (w *world) replace(id, of Worker) []Effect {
 	w.workers[id] = w.folders[of]
 	w.order = append(w.order, id)
 	return w.step(WorkerJoined{ID: id, Slots: w.workers[id].slots})
+}
+
+// freeze has a worker taken for dead that goes on later.
+func (w *world) freeze(id Worker) []Effect {
+	w.frozen[id] = w.workers[id]
+	return w.lose(id)
+}
+
+// thaw lets it join the master of the day, which asks it for what it has.
+func (w *world) thaw(id Worker) []Effect {
+	w.workers[id] = w.frozen[id]
+	delete(w.frozen, id)
+	w.order = append(w.order, id)
+	if w.s.phase == phaseCreated {
+		return nil // takeOver introduces it
+	}
+	return append(w.step(WorkerJoined{ID: id, Slots: w.workers[id].slots}), w.step(w.inventory(id))...)
 }
 
 func (w *world) lose(id Worker) []Effect {
