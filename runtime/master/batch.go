@@ -39,8 +39,9 @@ type Batch struct {
 	started    time.Duration
 	waiting    int // workers that the first schedule waits for
 	patience   time.Duration
-	announced  bool // Begin was called
-	begun      bool // the scheduler has started
+	announced  bool   // Begin was called
+	begun      bool   // the scheduler has started
+	afterJoin  func() // what waits for those workers although it has; nil: nothing
 	limit      *time.Timer
 	scheduleAt *time.Timer
 	ending     batchEnd
@@ -109,7 +110,7 @@ func NewBatch(cfg BatchConfig) (*Batch, error) {
 		return nil, err
 	}
 	m.scheduleAt = m.loop.timer(func() { m.step(batch.TimerFired{}) })
-	m.limit = m.loop.timer(m.start)
+	m.limit = m.loop.timer(m.joined)
 	m.endLimit = m.loop.timer(m.leaveUnclean)
 	m.workers.start()
 	return m, nil
@@ -137,6 +138,26 @@ func (m *Batch) Begin(started time.Duration, workers int, limit time.Duration) {
 			m.start()
 		}
 	})
+}
+
+// joined: the workers are there that are waited for, or it was long enough.
+func (m *Batch) joined() {
+	m.start()
+	if then := m.afterJoin; then != nil {
+		m.afterJoin = nil
+		m.limit.Stop()
+		then()
+	}
+}
+
+// uponJoin does something when the workers are there, or the limit has passed.
+func (m *Batch) uponJoin(then func()) {
+	if len(m.workers.joined) >= m.waiting {
+		then()
+		return
+	}
+	m.afterJoin = then
+	m.limit.Reset(m.patience)
 }
 
 func (m *Batch) start() {

@@ -3,6 +3,7 @@ package master
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -290,7 +291,12 @@ func (j *journal) replay() {
 				j.m.step(batch.WorkerLost{ID: w, Err: errProcessEnded})
 			}
 			j.m.replayed = true
-			j.m.step(batch.Replayed{Events: events, Err: err})
+			replayed := func() { j.m.step(batch.Replayed{Events: events, Err: err}) }
+			if !slices.ContainsFunc(events, func(e joblog.Event) bool { return e.Kind() == joblog.KindJobFinished }) {
+				replayed()
+				return
+			}
+			j.m.uponJoin(replayed) // a job that is over has workers that may not know
 		})
 	})
 }

@@ -434,6 +434,52 @@ func endsBeforeAnInventory(t *testing.T, looks time.Duration) {
 	})
 }
 
+// The log says that the job is over, and nothing else does. The workers that come
+// later than the log is read are told, and say what they had left.
+//
+// Fails if replay does not wait for them, or for ever for one that does not come, or
+// if what they have said meanwhile is not let go of.
+func TestBatchThatIsOverInItsLogWaitsForItsWorkers(t *testing.T) {
+	for _, come := range []int{2, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			j := newBatchJob(t, nil)
+			s, err := joblog.OpenHardened(j.folder, joblog.Config{Job: "job"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Append(joblog.Entry{Event: joblog.JobFinished{Status: "FINISHED"}})
+			if err := s.Close(false); err != nil {
+				t.Fatal(err)
+			}
+			m, network := j.master()
+			begin := time.Now()
+			m.Begin(0, 2, time.Minute)
+			synctest.Wait()
+			var all []*actor
+			for i := range come {
+				w := j.actorNamed(network, i, "")
+				w.holds = []batch.Held{{Partition: batch.PartitionID{DataSet: "a->b#0", Producer: joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "a", Subtask: i}}}}}
+				all = append(all, w)
+				go w.play()
+			}
+			<-m.Done()
+			if err := m.Err(); err != nil {
+				t.Error(err)
+			}
+			if d := time.Since(begin); (come == 1) != (d == time.Minute) {
+				t.Errorf("%d of 2 came: it was over after %v", come, d)
+			}
+			if f := m.Figures(); !f.Ended || f.Leftover != 0 || len(f.Heard) != come {
+				t.Errorf("%d of 2 came: figures %+v", come, f)
+			}
+			m.Close()
+			for _, w := range all {
+				w.leave()
+			}
+		})
+	}
+}
+
 // Of three workers one says what it had left, one cannot tell, and one does not answer:
 // the end comes all the same, and it is known of whom the figure is.
 //

@@ -44,8 +44,8 @@ func (m *Batch) workerJoined(w *worker) {
 		return // Begin introduces it
 	}
 	m.introduce(w)
-	if !m.begun && len(m.workers.joined) >= m.waiting {
-		m.start()
+	if len(m.workers.joined) >= m.waiting {
+		m.joined()
 	}
 }
 

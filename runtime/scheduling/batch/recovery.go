@@ -139,6 +139,7 @@ func (s *Scheduler) replayed(e Replayed) {
 	s.emit(Note{ev})
 	if st.ended != nil {
 		s.emit(RecordResult{*st.ended})
+		r.dismiss(s)
 		s.ended(st.ended)
 		return
 	}
@@ -153,6 +154,20 @@ func (s *Scheduler) replayed(e Replayed) {
 	r.count()
 	r.deadline = s.now + s.cfg.WorkerTimeout
 	s.emit(Note{timeline.Job("RECONCILING", fmt.Sprintf("waits at most %v for %s", s.cfg.WorkerTimeout, s.policy.waitsFor(r)))})
+}
+
+// dismiss tells workers that nobody needs what they have said they hold.
+func (r *recovery) dismiss(s *Scheduler) {
+	for _, w := range r.order {
+		a := SettleInventory{Worker: w}
+		for _, h := range r.inventories[w].Partitions {
+			a.Release = append(a.Release, h.Partition)
+		}
+		for _, x := range r.inventories[w].Running {
+			a.Cancel = append(a.Cancel, x.Attempt)
+		}
+		s.emit(a)
+	}
 }
 
 // ended: the job was over before this master began.
