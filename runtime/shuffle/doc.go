@@ -70,7 +70,7 @@
 //	words, local      739  309  140 MB/s   1 : 2.3 : 3.1
 //
 // LZ4 blocks are written by lz4Table, whose table is smaller than that of the library
-// that reads them: 1.2 to 1.4 times as fast for words and noise, as fast for the
+// that reads them: 1.1 to 1.4 times as fast for words and noise, as fast for the
 // pattern, at the same ratio.
 //
 // # Memory and files
