@@ -78,7 +78,7 @@ func (x Execution) Run(ctx context.Context) *result.Trial {
 	ctx, cancel := context.WithTimeoutCause(ctx, x.Workload.Run.TrialTimeout, errTrialTimeout)
 	defer cancel()
 	e := &execution{Execution: x, obs: newObserver(x.Workload), phase: "start"}
-	err := e.run(ctx)
+	err := e.blame(e.run(ctx))
 	e.dump(err)
 	e.begunAnew()
 	if e.job != nil {

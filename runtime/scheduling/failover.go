@@ -93,7 +93,7 @@ func (s *Scheduler) fail(f failure) {
 	s.prep = nil
 	s.decided = nil
 	s.beginRescale(RecoverableFailover, JobFailoverRestarted)
-	s.restart(delay)
+	s.restart(delay, f.err)
 }
 
 func (s *Scheduler) failJob(err error) {

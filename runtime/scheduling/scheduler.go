@@ -294,17 +294,18 @@ func (s *Scheduler) deploy(execution int, global bool, vertices []string) {
 // transition leaves Executing for another parallelism.
 func (s *Scheduler) transition() {
 	s.decided = s.fit()
-	s.restart(0)
+	s.restart(0, nil)
 }
 
-// restart cancels everything; what follows waits for that and the delay.
-func (s *Scheduler) restart(delay time.Duration) {
+// restart cancels everything; what follows waits for that and the delay. err is the
+// failure that it comes from, if it does from one.
+func (s *Scheduler) restart(delay time.Duration, err error) {
 	s.abandonRegions()
 	s.tm = manager{phase: idling, until: never}
 	s.restartAt = s.now + delay
 	s.stopCheckpointing()
 	s.enter(Restarting)
-	s.setStatus(StatusRestarting, nil)
+	s.setStatus(StatusRestarting, err)
 	s.cancelTasks(s.vertices)
 }
 

@@ -273,6 +273,9 @@ func (j *Job) Finish(ctx context.Context) (*target.Output, error) {
 
 func (j *Job) Cancel(context.Context) error { j.End(errors.New("canceled")); return nil }
 
+// Tell adds what the job says to its timeline.
+func (j *Job) Tell(e timeline.Event) { j.log.Add(e) }
+
 func (j *Job) End(err error) {
 	j.once.Do(func() {
 		j.mu.Lock()

@@ -122,15 +122,20 @@ func (s *Scheduler) noteState(a *attempt) {
 }
 
 // noteEnd is noteState of an attempt that has ended; one that finished tells what
-// it has read and written.
-func (s *Scheduler) noteEnd(a *attempt, r Result) {
+// it has read and written, one that failed why.
+func (s *Scheduler) noteEnd(a *attempt, c TaskChanged) {
 	if a.state != scheduling.TaskFinished {
-		s.noteState(a)
+		s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
+			e.State, e.Detail = a.state.String(), string(a.worker)
+			if c.Err != nil {
+				e.Reason = c.Err.Error()
+			}
+		})
 		return
 	}
 	s.note(timeline.TaskState, a.id, func(e *timeline.Event) {
-		e.State, e.Detail, e.Records, e.Bytes = a.state.String(), string(a.worker), r.Records, 0
-		for _, x := range r.Results {
+		e.State, e.Detail, e.Records, e.Bytes = a.state.String(), string(a.worker), c.Result.Records, 0
+		for _, x := range c.Result.Results {
 			for _, n := range x.Bytes {
 				e.Bytes += n
 			}
@@ -163,7 +168,7 @@ func (s *Scheduler) taskChanged(e TaskChanged) {
 		}
 	}
 	a.state = e.State
-	s.noteEnd(a, e.Result)
+	s.noteEnd(a, e)
 	s.forget(a)
 	switch {
 	case e.State == scheduling.TaskFinished && !a.canceling:
