@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"benchrun/harness/result"
+	"benchrun/harness/target/embedded"
 	"benchrun/harness/trial"
 	"benchrun/reports/verdict"
 )
@@ -90,7 +91,7 @@ func confirmCommand(dir string, blocks int) string {
 // again runs more blocks of some cells of a run, or the rest of them, and reads
 // it anew.
 func (a *app) again(ctx context.Context, l *result.Loaded, cells []result.Cell, blocks int, f *gateFlags) (*result.Loaded, error) {
-	campaign, err := trial.Extend{Dir: l.Dir, Self: a.self, Cells: cells, Blocks: blocks, Force: f.force}.Begin()
+	campaign, err := trial.Extend{Dir: l.Dir, Self: a.self, Cells: cells, Blocks: blocks, Force: f.force, Sweep: embedded.Sweep}.Begin()
 	if errors.Is(err, trial.ErrRefused) {
 		return nil, exit(result.ExitUsage, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"benchrun/harness/plan"
 	"benchrun/harness/result"
+	"benchrun/harness/target/embedded"
 	"benchrun/harness/trial"
 	"benchrun/reports/verdict"
 	"benchrun/runtime/options"
@@ -131,7 +132,7 @@ func (a *app) campaign(c *cobra.Command, args []string, f *runFlags) (*trial.Cam
 				return nil, fmt.Errorf("--resume goes on with the plan of the run; --%s cannot change it", name)
 			}
 		}
-		campaign, err := trial.Resume{Dir: f.resume, Self: a.self, Force: f.force, RetryFailed: f.retry}.Begin()
+		campaign, err := trial.Resume{Dir: f.resume, Self: a.self, Force: f.force, RetryFailed: f.retry, Sweep: embedded.Sweep}.Begin()
 		if err == nil {
 			a.edited(campaign.Run)
 		}
@@ -154,7 +155,7 @@ func (a *app) campaign(c *cobra.Command, args []string, f *runFlags) (*trial.Cam
 	}
 	return trial.Session{
 		Out: f.out, Plan: p, Builds: builds, Self: a.self, Command: append([]string{"benchrun"}, a.args...), Sets: f.sets, Settings: f.settings,
-		Reference: f.reference, Tool: a.tool(),
+		Reference: f.reference, Tool: a.tool(), Sweep: embedded.Sweep,
 	}.Begin(time.Now())
 }
 

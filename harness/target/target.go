@@ -31,6 +31,9 @@ type Request struct {
 	Dir      string         // the trial's own folder: checkpoints, spill, committed output
 	Seed     uint64         // of this block: drives everything random in the job
 	Keep     bool           // the last checkpoints stay when the job ends
+	// Submission is the job's id in all that it leaves, which no other job has; empty:
+	// one is made.
+	Submission string
 	// FromScratch lets a new master that cannot read the log of its batch job wipe
 	// it and begin the job anew, where it would otherwise fail.
 	FromScratch bool

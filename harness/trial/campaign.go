@@ -37,6 +37,7 @@ type Campaign struct {
 	// shown what a trial takes, the cells that do not fit leave the plan.
 	Budget time.Duration
 	Watch  Watcher // may be nil
+	Sweep  Sweeper // nil: what trials that were killed leave outside of the run's folder stays
 
 	walls map[result.Slot]time.Duration // of trials so far, without block
 }
@@ -171,11 +172,20 @@ func (c *Campaign) task(s result.Slot, n int) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
+	id := fmt.Sprintf("%04d-%s", n, s.Workload)
+	job := submission(c.Run.Run, id)
+	sweep := func() error {
+		if c.Sweep == nil {
+			return nil
+		}
+		return c.Sweep(private(w, id), job)
+	}
 	return Task{
-		Exe: c.Exe[s.Build], Args: c.Args, Env: c.Env, Timeout: w.Run.TrialTimeout,
+		Sweep: sweep,
+		Exe:   c.Exe[s.Build], Args: c.Args, Env: c.Env, Timeout: w.Run.TrialTimeout,
 		Workload: s.Workload, Flags: w.Cell.Flags, Target: w.Cluster.Target,
 		Request: Request{
-			Trial: fmt.Sprintf("%04d-%s", n, s.Workload), File: f.Path, Dir: f.Dir, Text: string(f.Text), Overrides: f.Overrides,
+			Trial: id, Submission: job, File: f.Path, Dir: f.Dir, Text: string(f.Text), Overrides: f.Overrides,
 			Cell: s.Cell, Build: s.Build, Block: s.Block, Warmup: s.Warmup, Order: n, Keep: c.Keep,
 			FromScratch: c.Run.Settings.FromScratch,
 			DelaysUs:    c.Run.Builds[s.Build].DelaysUs,

@@ -104,7 +104,7 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 		delays[point] = time.Duration(us) * time.Microsecond
 	}
 	t := Execution{
-		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Keep: r.Keep, Scratch: r.FromScratch, Delays: delays, Log: log, Stderr: stderr,
+		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Keep: r.Keep, Scratch: r.FromScratch, Submission: r.Submission, Delays: delays, Log: log, Stderr: stderr,
 		Phase: func(step string) { w.send(Message{Phase: step}) },
 	}.Run(ctx)
 	sampled()

@@ -24,12 +24,14 @@ type Execution struct {
 	Target   target.Target
 	Block    int
 	Folder   string
-	Keep     bool                     // the last checkpoints stay
-	Scratch  bool                     // a master that cannot read the log of its job begins anew
-	Delays   map[string]time.Duration // planted in the engine, by fault point
-	Log      *timeline.Log
-	Phase    func(step string) // called when a step begins; may be nil
-	Stderr   io.Writer         // for a person
+	Keep     bool // the last checkpoints stay
+	// Submission is the id of the job; empty: it has one of its own.
+	Submission string
+	Scratch    bool                     // a master that cannot read the log of its job begins anew
+	Delays     map[string]time.Duration // planted in the engine, by fault point
+	Log        *timeline.Log
+	Phase      func(step string) // called when a step begins; may be nil
+	Stderr     io.Writer         // for a person
 }
 
 // stop is the end of a trial that is not ok.
@@ -121,7 +123,7 @@ func (e *execution) run(ctx context.Context) error {
 	}
 	job, err := e.Target.Start(ctx, target.Request{
 		Workload: e.Workload, Dir: e.Folder, Seed: plan.Seed(e.Workload.Run.Seed, e.Workload.Name, e.Block, "job"), Keep: e.Keep,
-		FromScratch: e.Scratch, Delays: e.Delays,
+		FromScratch: e.Scratch, Submission: e.Submission, Delays: e.Delays,
 	}, e.Log)
 	if err != nil {
 		return e.failed(ctx, fmt.Errorf("starting the cluster and the job: %w", err))

@@ -27,6 +27,9 @@ type Request struct {
 	Order     int      `json:"order"`
 	Folder    string   `json:"folder"`         // for checkpoints, spill and output; exists and is empty
 	Keep      bool     `json:"keep,omitempty"` // leave the last checkpoints when the job ends
+	// Submission is the id of the job, which no other one has; empty: from a run of an
+	// earlier build.
+	Submission string `json:"submission,omitempty"`
 	// FromScratch: a master that cannot read the log of its job begins anew.
 	FromScratch bool `json:"from_scratch,omitempty"`
 	// DelaysUs slows fault points of the engine down, by their names: a known

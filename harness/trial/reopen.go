@@ -19,11 +19,12 @@ type Resume struct {
 	Self        string // this executable
 	Force       bool   // although the executable or the machine is another one
 	RetryFailed bool   // also trials that failed, timed out or were misconfigured
+	Sweep       Sweeper
 }
 
 // Begin opens the run folder and makes the campaign of what is missing.
 func (r Resume) Begin() (*Campaign, error) {
-	c, loaded, err := reopen(r.Dir, r.Self, r.Force)
+	c, loaded, err := reopen(r.Dir, r.Self, r.Force, r.Sweep)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +41,13 @@ type Extend struct {
 	Cells  []result.Cell
 	Blocks int
 	Force  bool // although an executable or the machine is another one
+	Sweep  Sweeper
 }
 
 // Begin opens the run folder and makes the campaign of the new blocks. The
 // plan of the run grows by them when the campaign is executed.
 func (x Extend) Begin() (*Campaign, error) {
-	c, loaded, err := reopen(x.Dir, x.Self, x.Force)
+	c, loaded, err := reopen(x.Dir, x.Self, x.Force, x.Sweep)
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +70,12 @@ func (x Extend) Begin() (*Campaign, error) {
 // reopen opens the folder of a run with all that its trials need. The campaign
 // has no slots yet. The run is read under its lock: before, another process may
 // be writing it.
-func reopen(dir, self string, force bool) (*Campaign, *result.Loaded, error) {
+func reopen(dir, self string, force bool, sinks Sweeper) (*Campaign, *result.Loaded, error) {
 	folder, err := result.Open(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	c, loaded, err := reread(folder, self, force)
+	c, loaded, err := reread(folder, self, force, sinks)
 	if err != nil {
 		folder.Close()
 		return nil, nil, err
@@ -81,7 +83,7 @@ func reopen(dir, self string, force bool) (*Campaign, *result.Loaded, error) {
 	return c, loaded, nil
 }
 
-func reread(folder *result.Folder, self string, force bool) (*Campaign, *result.Loaded, error) {
+func reread(folder *result.Folder, self string, force bool, sinks Sweeper) (*Campaign, *result.Loaded, error) {
 	loaded, err := result.Load(folder.Dir())
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -113,14 +115,14 @@ func reread(folder *result.Folder, self string, force bool) (*Campaign, *result.
 		}
 		files[w.Name] = f
 	}
-	if err := sweep(folder, loaded); err != nil {
+	if err := sweep(folder, loaded, files, sinks); err != nil {
 		return nil, nil, err
 	}
 	last, err := lastNumber(folder, loaded)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Before: last}, loaded, nil
+	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Before: last, Sweep: sinks}, loaded, nil
 }
 
 // lastNumber finds the largest number that a trial of the run has had, whether
@@ -149,25 +151,6 @@ func lastNumber(folder *result.Folder, l *result.Loaded) (int, error) {
 		}
 	}
 	return last, nil
-}
-
-// sweep removes the temporary folders of trials that were cut off: they run
-// again, under new ids.
-func sweep(folder *result.Folder, l *result.Loaded) error {
-	entries, err := os.ReadDir(folder.Path("tmp"))
-	if err != nil {
-		return fmt.Errorf("temporary folders: %w", err)
-	}
-	for _, e := range entries {
-		ended := slices.ContainsFunc(l.Lines, func(t result.Trial) bool { return t.Trial == e.Name() && t.Outcome != result.TrialInterrupted })
-		if ended {
-			continue
-		}
-		if err := os.RemoveAll(folder.Path("tmp", e.Name())); err != nil {
-			return fmt.Errorf("temporary folder: %w", err)
-		}
-	}
-	return nil
 }
 
 // slots lists what is to run, in the order of the plan.

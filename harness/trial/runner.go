@@ -47,6 +47,9 @@ type Task struct {
 	Env     []string // empty: this process's
 	Request Request  // Protocol, Folder are filled in
 	Timeout time.Duration
+	// Sweep removes what a child that was killed has left outside of its temporary
+	// folder; may be nil.
+	Sweep func() error
 	// Identity is what is known before the trial: it goes into the line of a
 	// child that reports none.
 	Workload string
@@ -88,6 +91,11 @@ func (r *Runner) Run(ctx context.Context, task Task) (*result.Trial, error) {
 	if err != nil {
 		os.RemoveAll(task.Request.Folder)
 		return nil, fmt.Errorf("trial %s: %w", id, err)
+	}
+	if c.trial == nil && task.Sweep != nil && !r.Keep {
+		if err := task.Sweep(); err != nil {
+			fmt.Fprintf(log, "run: what the trial has left: %v\n", err)
+		}
 	}
 	t.Trial, t.Workload, t.Cell, t.Build, t.Block, t.Warmup, t.Order = id, task.Workload, task.Request.Cell, task.Request.Build, task.Request.Block, task.Request.Warmup, task.Request.Order
 	if len(t.Flags) == 0 {

@@ -41,6 +41,7 @@ type Session struct {
 	Settings  result.Settings
 	Reference string
 	Tool      result.Tool
+	Sweep     Sweeper
 }
 
 // Overrides puts the settings of a run and its --set into the order in which
@@ -117,7 +118,7 @@ func (s Session) Begin(now time.Time) (*Campaign, error) {
 		folder.Close()
 		return nil, err
 	}
-	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Slots: s.Plan.Order}, nil
+	return &Campaign{Folder: folder, Run: run, Files: files, Exe: exes, Slots: s.Plan.Order, Sweep: s.Sweep}, nil
 }
 
 func describe(p *plan.Plan, f *spec.File) (result.Workload, error) {

@@ -67,7 +67,7 @@ func StartBatch(cfg Config) (*Batch, error) {
 	if err := errors.Join(recoverable(g, cfg.Values), writable(g, cfg)); err != nil {
 		return nil, err
 	}
-	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, run: newID(), started: cfg.Timeline.Now()}
+	c := &Batch{outcome: newOutcome(), cfg: cfg, graph: g, run: cfg.submission(), started: cfg.Timeline.Now()}
 	if err := (resultFile{c.state(), c.run}).forget(); err != nil {
 		return nil, err
 	}

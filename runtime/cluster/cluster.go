@@ -33,9 +33,10 @@ type Config struct {
 	Timeline      *timeline.Log
 	Transport     exchange.Network // nil: loopback, with a secret of its own
 	Seed          uint64
-	Keep          bool // the last checkpoints stay when the job ends
-	Batch         bool // run it as a batch job; see StartBatch
-	FromScratch   bool // batch: begin anew where the log of an earlier run cannot be read
+	Submission    string // id of the job, which no other has, without a dot or hyphen; empty: one is made
+	Keep          bool   // the last checkpoints stay when the job ends
+	Batch         bool   // run it as a batch job; see StartBatch
+	FromScratch   bool   // batch: begin anew where the log of an earlier run cannot be read
 	// Delays slow fault points of this process down, by their names: a
 	// slow-down that a trial of the measuring plants on purpose.
 	Delays map[string]time.Duration

@@ -96,7 +96,7 @@ func StartProcesses(ctx context.Context, cfg Config, exe Executable, out io.Writ
 		return nil, fmt.Errorf("checkpoint storage: %w", err)
 	}
 	c.sub = &submission{
-		ID: newID(), Job: cfg.Job, Options: cfg.Values.Map(), Slots: cfg.Slots, NetworkMemory: cfg.NetworkMemory,
+		ID: cfg.submission(), Job: cfg.Job, Options: cfg.Values.Map(), Slots: cfg.Slots, NetworkMemory: cfg.NetworkMemory,
 		BufferSize: cfg.BufferSize, Network: cfg.Network, Storage: cfg.Storage, OutputDir: dir, Seed: cfg.Seed, Keep: cfg.Keep, Delays: cfg.Delays,
 		Batch: cfg.Batch, FromScratch: cfg.FromScratch,
 	}

@@ -26,6 +26,14 @@ func sealOfSubmission(id string) seal { return seal{"submission", 2, id} }
 // leave files for a job to come know its id before.
 var newID = rand.Text
 
+// submission is the id that the job is to have.
+func (c *Config) submission() string {
+	if c.Submission != "" {
+		return c.Submission
+	}
+	return newID()
+}
+
 // submission is a job with the cluster that it was submitted to.
 type submission struct {
 	ID            string // newID; in the job's log, its result and the names of its files

@@ -181,6 +181,33 @@ func DropFiles(rep *FileReport, epoch uint64) error {
 	return errors.Join(errs...)
 }
 
+// RemoveFiles removes all that a batch job has left, whether it was committed or not,
+// and the folder if nothing else is in it. Nobody may be writing there for the job.
+func RemoveFiles(rep *FileReport) error {
+	if rep.Run == "" {
+		return errors.New("remove files: no run is named")
+	}
+	entries, err := os.ReadDir(rep.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // no attempt got that far
+	}
+	if err != nil {
+		return fmt.Errorf("files of a job that is gone: %w", err)
+	}
+	var errs []error
+	found := false
+	for _, e := range entries {
+		if _, ok := rep.Holds(e.Name()); ok {
+			found = true
+			errs = append(errs, removeFile(rep.Dir, e.Name()))
+		}
+	}
+	if found {
+		_ = os.Remove(rep.Dir) // it is somebody's if there is more
+	}
+	return errors.Join(errs...)
+}
+
 // ReadFiles calls fn for each record in the committed files of a sink.
 func ReadFiles(rep *FileReport, fn func(r *record.Record) error) error {
 	entries, err := os.ReadDir(rep.Dir)

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -250,5 +252,36 @@ func TestCommitOfALostFileIsAnError(t *testing.T) {
 		if err := mustNew(t, "file-sink", Params{}).Open(c); err == nil {
 			t.Errorf("%s was committed", name)
 		}
+	}
+}
+
+// What a job has left goes, committed or not; nothing goes of another job, of another
+// sink, or of the folder's owner, and the folder goes if it is empty.
+//
+// Fails if RemoveFiles does not go by the run or by the prefix, or leaves what is
+// hidden.
+func TestRemoveFiles(t *testing.T) {
+	for _, others := range [][]string{nil, {"notes.txt"}, {"part-out-0-1-OTHER.e1a0", ".part-out-0-1-OTHER.e1a0", "part-out-1-0-1-RUN.e1a0", ".part-out-0-1-RUNE.e1a0", "part-out-0-1-0badf00d"}} {
+		dir := filepath.Join(t.TempDir(), "out")
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range append([]string{"part-out-0-1-RUN.e1a0", ".part-out-1-2-RUN.e3a1"}, others...) {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 { // it may be repeated
+			if err := RemoveFiles(&FileReport{Dir: dir, Prefix: "part-out-", Run: "RUN"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left, err := os.ReadDir(dir)
+		if len(others) == 0 != errors.Is(err, fs.ErrNotExist) || len(left) != len(others) {
+			t.Errorf("%v: %v is left, %v", others, left, err)
+		}
+	}
+	if err := RemoveFiles(&FileReport{Dir: t.TempDir(), Prefix: "part-out-"}); err == nil {
+		t.Error("files of all runs were removed")
 	}
 }

@@ -78,7 +78,7 @@ func Config(r target.Request, log *timeline.Log) (cluster.Config, error) {
 			Exclusive: w.Cluster.BuffersPerChannel, Floating: w.Cluster.FloatingBuffersPerGate,
 			MaxPerSub: w.Cluster.MaxBuffersPerChannel, Overdraft: w.Cluster.OverdraftBuffersPerGate,
 		},
-		Batch: w.Mode == spec.Batch, Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, FromScratch: r.FromScratch, Delays: r.Delays,
+		Batch: w.Mode == spec.Batch, Submission: r.Submission, Storage: w.Cluster.Storage, Dir: r.Dir, Timeline: log, Seed: r.Seed, Keep: r.Keep, FromScratch: r.FromScratch, Delays: r.Delays,
 	}, nil
 }
 
