@@ -11,6 +11,7 @@ import (
 
 	"benchrun/harness/result"
 	"benchrun/harness/target"
+	"benchrun/runtime/options"
 	"benchrun/runtime/timeline"
 	"benchrun/workloads/spec"
 )
@@ -45,7 +46,7 @@ func (e *execution) fill(t *result.Trial, err error) {
 	events := e.Log.Sorted()
 	batch := e.Workload.Mode == spec.Batch
 	if batch {
-		t.Faults = measureBatch(events, e.windows, consumersOf(e.Workload))
+		t.Faults = measureBatch(events, e.windows, consumersOf(e.Workload), options.BatchJobRecovery.Get(e.Workload.Options))
 	} else {
 		t.Faults = Measure(events, e.windows)
 	}

@@ -14,8 +14,9 @@ import (
 )
 
 // measureBatch computes what the timeline of a batch job says about each fault.
-// Metrics that were not reached within a window are absent.
-func measureBatch(events []timeline.Event, windows []Window, readers consumers) []result.Fault {
+// Metrics that were not reached within a window are absent, and so is the
+// durability gap of a job whose masters keep no log.
+func measureBatch(events []timeline.Event, windows []Window, readers consumers, logged bool) []result.Fault {
 	var t0s []time.Duration
 	for _, w := range windows {
 		t0s = append(t0s, w.T0)
@@ -27,7 +28,7 @@ func measureBatch(events []timeline.Event, windows []Window, readers consumers) 
 		if i+1 < len(windows) {
 			end = windows[i+1].T0
 		}
-		m := batchMeasurement{measurement{window: w, metrics: map[string]float64{}, before: events}, work, readers, end}
+		m := batchMeasurement{measurement{window: w, metrics: map[string]float64{}, before: events}, work, readers, logged, end}
 		for _, e := range events {
 			if e.T >= w.T0 && e.T < end {
 				m.events = append(m.events, e)
@@ -44,6 +45,7 @@ type batchMeasurement struct {
 	measurement
 	work    *ledger
 	readers consumers
+	logged  bool // masters keep a log
 	end     time.Duration
 }
 
@@ -219,7 +221,7 @@ func (m *batchMeasurement) again() {
 	}
 	m.metrics["reexecuted_fraction"] = all / total
 	m.metrics["avoidable_reexecuted_fraction"] = avoidable / total
-	if m.window.Kind == killMaster {
+	if m.window.Kind == killMaster && m.logged {
 		m.metrics["durability_gap_tasks"] = float64(unknown)
 	}
 }

@@ -36,7 +36,7 @@ func TestMeasure(t *testing.T) {
 			case "measure", "batch":
 				var faults []result.Fault
 				if d.Cmd == "batch" {
-					faults = measureBatch(events, windows, edges(d))
+					faults = measureBatch(events, windows, edges(d), true)
 				} else {
 					faults = Measure(events, windows)
 				}
