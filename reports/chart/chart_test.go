@@ -193,8 +193,11 @@ func TestOddCharts(t *testing.T) {
 	}
 }
 
-// TestMarksDoNotOverlap: of the texts above a timeline, none covers another,
-// and a fault's is never left out for one that is not.
+// TestMarksDoNotOverlap: of the texts above a timeline, none covers another or has
+// the line of another mark running through it.
+//
+// Fails if a mark takes the first row in which its text is free (either condition
+// on lines left out of fits).
 func TestMarksDoNotOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var marks []Mark
@@ -213,8 +216,11 @@ func TestMarksDoNotOverlap(t *testing.T) {
 			if x := a.x; x < l.left || x > l.left+l.width {
 				t.Fatalf("a mark at %v, outside", x)
 			}
-			for _, b := range l.marks[:i] {
-				if a.mute || b.mute || a.row != b.row {
+			for j, b := range l.marks {
+				if from, to := reach(b); !b.mute && i != j && a.row <= b.row && a.x > from && a.x < to {
+					t.Fatalf("the line of %+v runs through the text of %+v", a, b)
+				}
+				if j >= i || a.mute || b.mute || a.row != b.row {
 					continue
 				}
 				a1, a2 := reach(a)
@@ -229,9 +235,33 @@ func TestMarksDoNotOverlap(t *testing.T) {
 
 func reach(p placed) (from, to float64) {
 	if p.after {
-		return p.x, p.x + textWidth(p.Text)
+		return p.x + 3, p.x + textWidth(p.Text)
 	}
-	return p.x - textWidth(p.Text), p.x
+	return p.x - textWidth(p.Text), p.x - 3
+}
+
+// Three faults with what came after each, as a batch job has them, keep their words.
+//
+// Fails if only the first row is tried, or if place settles once.
+func TestMarksOfThreeFaults(t *testing.T) {
+	both := func(at string) string { return "a task runs, parity " + at }
+	tl := Timeline{From: -0.36, To: 6.7, Batch: true, Marks: []Mark{
+		{0, "first", true}, {0.537, both("0.537 s"), false}, {1.4, "second", true}, {1.74, both("0.341 s"), false},
+		{2.2, "third", true}, {2.55, both("0.349 s"), false},
+	}}
+	for _, m := range tl.layout().marks {
+		if m.mute {
+			t.Errorf("%q is not written", m.Text)
+		}
+	}
+	for i := range 12 { // more than there is room for: names of faults count most
+		tl.Marks = append(tl.Marks, Mark{0.3 * float64(i), "a moment of no weight", false})
+	}
+	for _, m := range tl.layout().marks {
+		if m.Fault && m.mute {
+			t.Errorf("the name of the fault %q gives way to moments", m.Text)
+		}
+	}
 }
 
 func TestRateTop(t *testing.T) {

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -99,7 +100,13 @@ type placed struct {
 }
 
 // markRows bounds the texts above a timeline of many faults.
-const markRows = 4
+const markRows = 5
+
+// Distances of a text from its own line and from those of other marks, px.
+const (
+	textGap = 4.0
+	lineGap = 2.0
+)
 
 // layout is where the parts of a timeline lie, in px from its upper left.
 type layout struct {
@@ -164,59 +171,85 @@ func seconds(from, to float64) scale {
 
 func (l *layout) x(t float64) float64 { return l.left + l.scale.at(t)*l.width }
 
-// place finds rows for the texts of marks so that none overlap: faults first,
-// at the top, the others in the order of time.
+// place finds rows for the texts of marks so that none overlap and no line runs
+// through one: in the order of time, and if that leaves a fault without its name,
+// faults before the others.
 func (l *layout) place(marks []Mark) {
-	var ends [][][2]float64 // taken stretches, by row
-	fits := func(row int, from, to float64) bool {
-		for _, e := range ends[row] {
-			if from < e[1]+8 && to > e[0]-8 {
-				return false
-			}
-		}
-		return true
-	}
 	order := slices.Clone(marks)
-	slices.SortStableFunc(order, func(a, b Mark) int {
-		switch {
-		case a.Fault != b.Fault && a.Fault:
-			return -1
-		case a.Fault != b.Fault:
+	slices.SortStableFunc(order, func(a, b Mark) int { return cmp.Compare(a.T, b.T) })
+	l.settle(order)
+	if slices.ContainsFunc(l.marks, func(p placed) bool { return p.Fault && p.mute }) {
+		slices.SortStableFunc(order, func(a, b Mark) int {
+			switch {
+			case a.Fault == b.Fault:
+				return 0
+			case a.Fault:
+				return -1
+			}
 			return 1
-		case a.T < b.T:
-			return -1
-		case a.T > b.T:
-			return 1
-		}
-		return 0
-	})
+		})
+		l.settle(order)
+	}
+}
+
+// settle gives marks their places, one after the other. A line begins beside its
+// text and ends at the bottom, so it crosses the rows below. What finds no place
+// has a line below all texts, and hovering tells.
+func (l *layout) settle(order []Mark) {
+	l.marks, l.rows = nil, 0
 	for _, m := range order {
 		if m.T < l.scale.min || m.T > l.scale.max {
 			continue
 		}
-		p := placed{Mark: m, x: l.x(m.T), after: true}
-		w := textWidth(m.Text) + 5
-		from, to := p.x, p.x+w
-		if to > l.left+l.width+20 {
-			p.after = false
-			from, to = p.x-w, p.x
-		}
-		for p.row < len(ends) && !fits(p.row, from, to) {
-			p.row++
-		}
-		switch {
-		case p.row < len(ends):
-		case p.row < markRows:
-			ends = append(ends, nil)
-		default:
-			p.row, p.mute = markRows-1, true
+		p := placed{Mark: m, x: l.x(m.T), mute: true}
+		for _, after := range []bool{true, false} {
+			for row := 0; row < markRows && p.mute; row++ {
+				p.after, p.row = after, row
+				p.mute = !l.fits(&p)
+			}
 		}
 		if !p.mute {
-			ends[p.row] = append(ends[p.row], [2]float64{from, to})
+			l.rows = max(l.rows, p.row+1)
 		}
 		l.marks = append(l.marks, p)
 	}
-	l.rows = len(ends)
+	for i := range l.marks {
+		if l.marks[i].mute {
+			l.marks[i].row = l.rows
+		}
+	}
+}
+
+// stretch is where the text of a mark stands in its row.
+func (p *placed) stretch() (from, to float64) {
+	w := textWidth(p.Text)
+	if p.after {
+		return p.x + textGap, p.x + textGap + w
+	}
+	return p.x - textGap - w, p.x - textGap
+}
+
+// fits tells whether the text of a mark lies inside the picture, touches no other
+// and no line, and is not below one that its own line would cross.
+func (l *layout) fits(p *placed) bool {
+	from, to := p.stretch()
+	if from < 0 || to > l.left+l.width+20 {
+		return false
+	}
+	for i := range l.marks {
+		o := &l.marks[i]
+		if o.mute {
+			continue // its line is below
+		}
+		a, b := o.stretch()
+		switch {
+		case o.row == p.row && from < b+12 && to > a-12,
+			o.row < p.row && o.x > from-lineGap && o.x < to+lineGap,
+			o.row > p.row && p.x > a-lineGap && p.x < b+lineGap:
+			return false
+		}
+	}
+	return true
 }
 
 // RateTop is a top of the throughput lane that shows the line well: the highest
@@ -371,9 +404,9 @@ func (t *Timeline) draw(s surface, l layout) {
 			continue
 		}
 		if m.after {
-			s.text(text, "start", m.x+4, y, m.Text)
+			s.text(text, "start", m.x+textGap, y, m.Text)
 		} else {
-			s.text(text, "end", m.x-4, y, m.Text)
+			s.text(text, "end", m.x-textGap, y, m.Text)
 		}
 	}
 }
