@@ -30,6 +30,9 @@ func (w *workloadView) batch() {
 	if metrics := w.everywhere(batchMetrics); len(metrics) > 0 {
 		w.Batch = &table{ID: w.ID + "-batch", Caption: "What the recovery took and what was done again: medians; times in seconds"}
 		w.medians(w.Batch, metrics)
+		if slices.Contains(metrics, "reexecuted_fraction") {
+			w.Batch.Note = "Done again is relative to all task-seconds that had finished at the fault, and so is its avoidable part: above 100 % where tasks took longer the second time. The durability gap is of finished tasks that the log did not tell the new master of; without job recovery there is no log, and no gap."
+		}
 	}
 	w.work()
 	w.controlPhases()
@@ -61,7 +64,7 @@ func (w *workloadView) controlPhases() {
 
 // doneAgain draws the share of the finished work that was done again, by cause.
 func (w *workloadView) doneAgain() {
-	w.sums("done-again", "Finished work that was done again", "share of the task-seconds that had finished at the fault: medians with their 95 % intervals", "%",
+	w.sums("done-again", "Finished work that was done again", "task-seconds of what ran again, in percent of all task-seconds that had finished at the fault: medians with their 95 % intervals; above 100 % where tasks took longer the second time", "%",
 		[]string{"unavoidable: output lost, or its input", "avoidable"}, func(i int, f faultView) (r chart.Sum, ok bool) {
 			s, ok := w.stat(i, f.prefix+"reexecuted_fraction")
 			avoidable := w.median(i, f.prefix+"avoidable_reexecuted_fraction")
@@ -153,7 +156,7 @@ func (w *workloadView) sums(name, title, note, unit string, series []string, bar
 				continue
 			}
 			row.Label = w.labels[i]
-			if f.prefix != "" {
+			if f.prefix != "" || len(w.faultNames(i)) > 1 {
 				row.Label += " (" + f.name + ")"
 			}
 			b.Rows = append(b.Rows, row)

@@ -131,6 +131,9 @@ func (b batchLab) trial(r *rand.Rand, x *result.Trial, j bool, progress float64)
 			}
 			share := 1 - float64(kept)/float64(len(finished))
 			m["reexecuted_fraction"], m["avoidable_reexecuted_fraction"], m["durability_gap_tasks"] = share, share, float64(len(finished)-kept)
+			if !j {
+				delete(m, "durability_gap_tasks") // there is no log
+			}
 			for _, n := range finished[kept:] {
 				delete(done, n)
 			}

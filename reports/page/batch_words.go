@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"benchrun/reports/chart"
 	"benchrun/reports/stats"
@@ -33,7 +34,7 @@ func between(values []float64, write func(float64) string) string {
 // gain is what the loss of a master costs with and without job recovery.
 func (w *workloadView) gain() bool {
 	var with, without, free, saved, control, outage, again []float64
-	fault := ""
+	var lost []string // what, one entry a kind of cell
 	losses, recovered := map[string]bool{}, map[string]bool{} // of a master, by step
 	for i, k := range w.twins() {
 		if k < 0 {
@@ -49,7 +50,9 @@ func (w *workloadView) gain() bool {
 		if a == nil || b == nil || *b <= 0 || w.lossOf(i) == "" {
 			continue
 		}
-		fault = w.lossOf(i)
+		if loss := w.lossOf(i); !slices.Contains(lost, loss) {
+			lost = append(lost, loss)
+		}
 		with, without, saved = append(with, *a), append(without, *b), append(saved, 1 - *a / *b)
 		for _, f := range w.faults {
 			if f.kind == killMaster && w.befell(i, f.name) {
@@ -71,7 +74,7 @@ func (w *workloadView) gain() bool {
 		return false
 	}
 	seconds := func(v float64) string { return rough(v, "s") }
-	text := fmt.Sprintf("After %s the job took %s with job recovery (%s) and %s without", fault, between(with, seconds), recoveryFlag, between(without, seconds))
+	text := fmt.Sprintf("After %s the job took %s with job recovery (%s) and %s without", strings.Join(lost, " or "), between(with, seconds), recoveryFlag, between(without, seconds))
 	switch {
 	case slices.Min(saved) >= 0.005:
 		text += ": " + between(saved, percentOf) + " less"

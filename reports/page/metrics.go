@@ -36,7 +36,7 @@ var shortNames = map[string]string{
 	"time_to_parity_s":                   "parity",
 	"reexecuted_fraction":                "done again",
 	"avoidable_reexecuted_fraction":      "avoidably done again",
-	"durability_gap_tasks":               "finished tasks not known",
+	"durability_gap_tasks":               "durability gap",
 	"wasted_bytes":                       "wasted",
 	"leftover_bytes":                     "left over",
 	"event_log_bytes":                    "event log",

@@ -339,7 +339,7 @@ func TestOddRuns(t *testing.T) {
 		{"no fault", func(f *fixture) { f.steps = nil; f.primary = "throughput_records_per_s" }, []string{"throughput"}},
 		{"batch", func(f *fixture) {
 			f.primary, f.more = "makespan_s", map[string]float64{"makespan_s": 2, "control_recovery_s": 0.4, "reexecuted_fraction": 0.25, "leftover_bytes": 0, "durability_gap_tasks": 2}
-		}, []string{"What the recovery took and what was done again", "done again", "The job took 2.0 s with", "finished tasks not known", "0.25"}},
+		}, []string{"What the recovery took and what was done again", "done again", "The job took 2.0 s with", "durability gap", "0.25"}},
 		{"primary is never measured", func(f *fixture) { f.primary = "makespan_s" }, []string{"No trial has the metric makespan_s"}},
 		{"no matrix", func(f *fixture) { f.cells = []string{"default"} }, []string{"With default the job was safe again"}},
 		{"hostile names", func(f *fixture) {

@@ -36,9 +36,12 @@ func (w *workloadView) batchLabels() {
 		}
 	}
 	several := w.severalFaults()
+	quiets := make([]bool, len(w.columns)) // nothing happened in them
 	for i := range w.columns {
+		quiets[i] = len(values) > 0 && w.faultOf(i) == "" && slices.ContainsFunc(w.columns[i].Trials, func(t result.Trial) bool { return t.Outcome == result.OK })
+	}
+	for i, quiet := range quiets {
 		c := &w.columns[i]
-		quiet := len(values) > 0 && w.faultOf(i) == "" && slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return t.Outcome == result.OK })
 		var rest, where []string
 		for pair := range strings.SplitSeq(c.Cell, ",") {
 			name, value, _ := strings.Cut(pair, "=")
@@ -62,7 +65,7 @@ func (w *workloadView) batchLabels() {
 		switch {
 		case quiet:
 			scene = append(scene, "no fault")
-		case len(scene) == 0 && w.faultOf(i) != "":
+		case len(scene) == 0 && slices.Contains(quiets, true) && w.faultOf(i) != "":
 			scene = append(scene, "fault")
 		}
 		w.scenes[i] = strings.Join(scene, ", ")
@@ -116,20 +119,34 @@ func (w *workloadView) faultOf(i int) string {
 	return ""
 }
 
-// lossOf names what the trials of a column lost; empty: nothing.
+// lossOf names what a trial of a column lost, and how often if more than once;
+// empty: nothing. Of trials that differ it is the most.
 func (w *workloadView) lossOf(i int) string {
+	const one = "the loss of "
 	var names []string
+	most := map[string]int{}
 	for _, t := range w.columns[i].Trials {
-		if t.Outcome != result.OK {
-			continue
-		}
+		times := map[string]int{}
 		for _, f := range t.Faults {
-			if n := noun(f.Kind); strings.Contains(n, "loss") && !slices.Contains(names, n) {
-				names = append(names, n)
+			if n := noun(f.Kind); t.Outcome == result.OK && strings.HasPrefix(n, one) {
+				times[n]++
+				if most[n] == 0 {
+					names = append(names, n)
+				}
+				most[n] = max(most[n], times[n])
 			}
 		}
 	}
-	return strings.ReplaceAll(list(names), " and the loss of ", " and of ")
+	for k, n := range names {
+		if often := most[n]; often > 1 {
+			names[k] = numeral(often) + " losses of " + strings.TrimPrefix(n, one)
+		}
+	}
+	text := list(names)
+	if strings.HasPrefix(text, one) && !strings.Contains(text, "losses") {
+		text = strings.ReplaceAll(text, " and "+one, " and of ")
+	}
+	return text
 }
 
 // twin is the column that is like another one but without job recovery; -1: none.

@@ -66,7 +66,7 @@ func (w *workloadView) medians(t *table, metrics []string) {
 	for _, m := range metrics {
 		d := metricOf(m)
 		h := column{Text: short(m), Title: m + ": " + d.Help}
-		if strings.HasPrefix(d.Unit, "records") {
+		if strings.HasPrefix(d.Unit, "records") || d.Unit == "tasks" {
 			h.Sub = d.Unit
 		}
 		t.Head = append(t.Head, h)

@@ -142,6 +142,14 @@ func count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
+// numeral writes a small number out.
+func numeral(n int) string {
+	if words := []string{"no", "one", "two", "three", "four", "five", "six"}; n >= 0 && n < len(words) {
+		return words[n]
+	}
+	return strconv.Itoa(n)
+}
+
 // list joins names to a phrase.
 func list(names []string) string {
 	switch len(names) {
