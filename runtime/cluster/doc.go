@@ -48,6 +48,10 @@
 // there. So nothing lies on a disk that nobody can read or clean, and no new
 // master counts on it.
 //
+// A worker process that ends without having been told to ends the job, with its last
+// words, as a master does: whatever is measured under such a fault is not what was
+// to be measured.
+//
 // # Change of master
 //
 // The leader's death frees the lock. Whoever gets it counts the epoch up,

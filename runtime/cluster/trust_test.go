@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -178,8 +179,43 @@ func TestNodeInput(t *testing.T) {
 	}
 }
 
-// TestUnexpectedEnds: a master that dies by itself ends the job with its last
-// words; a worker's death is a failure like any other.
+// TestUnexpectedEndOfAWorker: one that nobody wanted dead ends the job, of either
+// kind, though the job could get over it; KillWorker does not (TestBatchProcesses).
+//
+// Fails if only the end of a master does, or if a batch job is left out.
+func TestUnexpectedEndOfAWorker(t *testing.T) {
+	for name, start := range map[string]func() (*cluster.Processes, *timeline.Log){
+		"streaming": func() (*cluster.Processes, *timeline.Log) {
+			return setup{workers: 2, slots: 4, options: unaligned("50 ms", nil)}.processes(t, backlogged(4))
+		},
+		"batch": func() (*cluster.Processes, *timeline.Log) {
+			j := simple(100_000, 4)
+			j.Nodes[1].Params = []byte(`{"Cost":1000000}`)
+			return setup{workers: 2, slots: 2, dir: t.TempDir(), options: recovering(nil)}.batchProcesses(t, j)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, log := start()
+			await(t, log, 0, "a running task", func(e timeline.Event) bool { return e.Kind == timeline.TaskState && e.State == "RUNNING" })
+			for _, pid := range c.Pids() {
+				if commandLine(pid, cluster.RoleWorker) {
+					syscall.Kill(pid, syscall.SIGKILL)
+					break
+				}
+			}
+			select {
+			case <-c.Done():
+			case <-time.After(finishLimit):
+				t.Fatal("the job does not end")
+			}
+			if err := c.Err(); err == nil || !regexp.MustCompile(`^the process worker-\d ended by itself: signal: killed$`).MatchString(err.Error()) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestUnexpectedEnds: a master that dies by itself ends the job with its last words.
 func TestUnexpectedEnds(t *testing.T) {
 	c, log := setup{workers: 2, slots: 4, options: unaligned("50 ms", nil)}.processes(t, backlogged(4))
 	_, _ = await(t, log, 0, "in-flight data", inFlight(20_000))
