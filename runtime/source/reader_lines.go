@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"benchrun/runtime/operator"
@@ -167,7 +169,7 @@ func (s *lines) Next(out operator.Output, n int, more func() bool) (Progress, ti
 // line reads the next line without its end. The last one may lack an end.
 func (s *lines) line(x *lineSplit) ([]byte, error) {
 	if s.f == nil {
-		f, err := os.Open(x.path)
+		f, err := openRegular(x.path)
 		if err != nil {
 			return nil, err
 		}
@@ -195,6 +197,24 @@ func (s *lines) line(x *lineSplit) ([]byte, error) {
 		}
 		return bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")), nil
 	}
+}
+
+// openRegular opens a file. What only has the name of one may have no end, or keep
+// who opens it waiting for ever.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (s *lines) Watermark() int64 {

@@ -3,6 +3,8 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -100,5 +102,31 @@ func files(v *spec.Vertex) ([]string, error) {
 	if len(out) == 0 {
 		return nil, fmt.Errorf("paths: no file matches %q", v.Params.Paths)
 	}
+	for _, path := range out {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("paths: %w", err)
+		}
+		if what := irregular(info.Mode()); what != "" {
+			return nil, fmt.Errorf("paths: %s is %s and no regular file: it has no end that could be known; write a pattern that leaves it out", path, what)
+		}
+	}
 	return out, nil
+}
+
+// irregular says what something is that is no regular file.
+func irregular(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return ""
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	case m.IsDir():
+		return "a folder"
+	}
+	return "of the kind " + m.Type().String()
 }

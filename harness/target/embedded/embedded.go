@@ -8,10 +8,10 @@ import (
 
 	"benchrun/harness/target"
 	"benchrun/runtime/cluster"
+	"benchrun/runtime/control"
 	"benchrun/runtime/task"
 	"benchrun/runtime/timeline"
 	"benchrun/workloads/catalog"
-	"benchrun/workloads/expect"
 	"benchrun/workloads/spec"
 )
 
@@ -29,7 +29,7 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 	if err != nil {
 		return nil, err
 	}
-	expected, err := Consumption(r.Workload)
+	inputs, err := LookAtInputs(r.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -42,25 +42,7 @@ func (embedded) Start(_ context.Context, r target.Request, log *timeline.Log) (t
 	if err != nil {
 		return nil, err
 	}
-	return Play(r.Workload, c, log, expected), nil
-}
-
-// Consumption is what the progress of a batch job is measured against. To know it
-// takes a look at the files that the job reads, so it is found out before the job
-// starts and takes nothing from it.
-func Consumption(w *spec.Workload) (map[string]int64, error) {
-	if w.Mode != spec.Batch {
-		return nil, nil
-	}
-	files, err := catalog.Files(w)
-	if err != nil {
-		return nil, err
-	}
-	expected, err := expect.Consumption(w, files)
-	if err != nil {
-		return nil, fmt.Errorf("what the job is to consume: %w", err)
-	}
-	return expected, nil
+	return Play(r.Workload, c, log, inputs), nil
 }
 
 // Config describes the cluster that a request asks for, of whatever processes
@@ -83,17 +65,17 @@ func Config(r target.Request, log *timeline.Log) (cluster.Config, error) {
 }
 
 // Play makes the harness's job of a running cluster, of whatever processes it
-// is made; expected is its Consumption.
-func Play(w *spec.Workload, c cluster.Running, log *timeline.Log, expected map[string]int64) target.Job {
-	return &job{w: w, c: c, log: log, expected: expected}
+// is made.
+func Play(w *spec.Workload, c cluster.Running, log *timeline.Log, in *Inputs) target.Job {
+	return &job{w: w, c: c, log: log, inputs: in}
 }
 
 // job is one job on its own cluster.
 type job struct {
-	w        *spec.Workload
-	c        cluster.Running
-	log      *timeline.Log
-	expected map[string]int64 // batch: records that tasks will consume, by vertex
+	w      *spec.Workload
+	c      cluster.Running
+	log    *timeline.Log
+	inputs *Inputs
 }
 
 var _ target.Job = (*job)(nil)
@@ -105,6 +87,12 @@ func (j *job) Close() error            { return j.c.Close() }
 // Err implements target.Job. What a person can do about it, it says.
 func (j *job) Err() error {
 	err := j.c.Err()
+	if err == nil {
+		return nil
+	}
+	if changed := j.inputs.changed(); changed != nil {
+		return fmt.Errorf("%w; %w", err, changed)
+	}
 	if _, unread := errors.AsType[*cluster.JobLogError](err); unread {
 		return fmt.Errorf("%w; with --from-scratch the new master wipes the log and begins the job anew", err)
 	}
@@ -205,16 +193,27 @@ func (j *job) Finish(ctx context.Context) (*target.Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := verify(j.w, reports)
+	out, err := j.verify(reports)
 	if err != nil {
 		return nil, err
 	}
-	if j.w.Mode == spec.Batch {
-		if out.Wrong, err = verifyBatch(j.w, reports, j.expected); err != nil {
-			return nil, err
-		}
-	}
 	out.Batch, err = j.figures(ctx)
+	return out, err
+}
+
+// verify proves the output from inputs that stayed what they were, also while the
+// model read them once more.
+func (j *job) verify(reports []control.Report) (*target.Output, error) {
+	if err := j.inputs.changed(); err != nil {
+		return nil, err
+	}
+	out, err := verify(j.w, reports)
+	if err == nil && j.w.Mode == spec.Batch {
+		out.Wrong, err = verifyBatch(j.w, reports, j.inputs.expected)
+	}
+	if changed := j.inputs.changed(); changed != nil {
+		return nil, changed
+	}
 	return out, err
 }
 
@@ -240,8 +239,8 @@ func (j *job) Status() target.Status {
 		share = min(1, float64(s.Drained)/float64(s.Restored))
 	}
 	progress := 0.0
-	if j.expected != nil {
-		progress = target.Progress(s.Consumed, j.expected)
+	if j.inputs.expected != nil {
+		progress = target.Progress(s.Consumed, j.inputs.expected)
 	}
 	return target.Status{
 		Progress: progress, SinkRecords: s.SinkRecords, WorkersWithTasks: s.WorkersWithTasks, InFlightBytes: s.QueuedBytes, RestoredShare: share, NetBytes: s.NetBytes,

@@ -35,7 +35,7 @@ func (p processes) Start(ctx context.Context, r target.Request, log *timeline.Lo
 	if err != nil {
 		return nil, err
 	}
-	expected, err := embedded.Consumption(r.Workload)
+	inputs, err := embedded.LookAtInputs(r.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (p processes) Start(ctx context.Context, r target.Request, log *timeline.Lo
 	if err != nil {
 		return nil, err
 	}
-	return embedded.Play(r.Workload, c, log, expected), nil
+	return embedded.Play(r.Workload, c, log, inputs), nil
 }
 
 // Main is a process of a cluster; it returns the exit status.
