@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"benchrun/runtime/cluster"
 	"benchrun/runtime/failpoint"
+	"benchrun/runtime/graph"
+	"benchrun/runtime/operator"
+	"benchrun/runtime/source"
 	"benchrun/runtime/timeline"
 )
 
@@ -42,12 +47,48 @@ type mishap struct {
 	work   sync.WaitGroup
 	mu     sync.Mutex
 	struck map[string]bool // points at which somebody was killed
+	freeze bool            // workers are taken for dead, too, and come back
+	toll   *toll
 }
+
+// toll counts the faults that struck, over all seeds of a test.
+type toll struct {
+	sync.Mutex
+	n map[string]int
+}
+
+// Kinds of faults that count.
+const (
+	masterKills  = "kills of a master"
+	workerKills  = "kills of a worker"
+	others       = "lost partitions and failed tasks"
+	instantKills = "kills at an instant"
+	freezes      = "workers that were taken for dead, and then their master killed"
+)
+
+func (x *toll) add(kind string) {
+	x.Lock()
+	defer x.Unlock()
+	x.n[kind]++
+}
+
+// check: a test of so many seeds whose faults come too late shows nothing.
+func (x *toll) check(t *testing.T, seeds int) {
+	t.Logf("of %d seeds: %v", seeds, x.n)
+	for kind, want := range map[string]int{masterKills: seeds / 2, workerKills: seeds / 4, others: seeds / 12, instantKills: seeds / 8, freezes: seeds / 12} {
+		if x.n[kind] < want && !t.Failed() {
+			t.Errorf("%d %s struck in %d seeds, %d must have", x.n[kind], kind, seeds, want)
+		}
+	}
+}
+
+// silence is for how long a worker may be silent where workers are frozen.
+const silence = 500 * time.Millisecond
 
 // drawn begins a seed: a job, the options of its cluster, and the instants at
 // which somebody is killed.
-func drawn(t *testing.T, seed uint64) (m *mishap, j *job, o map[string]any) {
-	m = &mishap{r: rand.New(rand.NewPCG(seed, 7)), t: t, began: make(chan struct{}), aims: map[string]int{}, struck: map[string]bool{}}
+func drawn(t *testing.T, seed uint64, all *toll) (m *mishap, j *job, o map[string]any) {
+	m = &mishap{r: rand.New(rand.NewPCG(seed, 7)), t: t, began: make(chan struct{}), aims: map[string]int{}, struck: map[string]bool{}, toll: all}
 	sink := []string{"verify-sink", "file-sink"}[m.r.IntN(2)]
 	flush := []string{"10 ms", "100 ms", "1 s"}[m.r.IntN(3)]
 	if seed%2 == 0 {
@@ -56,8 +97,49 @@ func drawn(t *testing.T, seed uint64) (m *mishap, j *job, o map[string]any) {
 			m.aims[i.point] = 1 + m.r.IntN(i.passings)
 		}
 	}
-	t.Logf("seed %d: %s, flushed every %s, kills at %v", seed, sink, flush, m.aims)
-	return m, costly(threeStageTo(sink, 30_000, 4), "pairs", 5000), recovering(map[string]any{"heartbeat.interval": "50 ms", flushEvery: flush})
+	m.freeze = m.r.IntN(3) == 0
+	lines := seed/2%2 == 1
+	t.Logf("seed %d: %s, flushed every %s, kills at %v, lines %v, freezes %v", seed, sink, flush, m.aims, lines, m.freeze)
+	o = recovering(map[string]any{"heartbeat.interval": "50 ms", flushEvery: flush})
+	cost := int64(5000)
+	if m.freeze { // the job must not be over before somebody is missed
+		o["heartbeat.timeout"], cost = silence.String(), 50_000
+	}
+	if !lines {
+		return m, costly(threeStageTo(sink, 30_000, 4), "pairs", cost), o
+	}
+	j = threeStageOfLines(sink, texts(t, 64, 30_000), 4)
+	for _, id := range []string{"left-read", "right-read", "pairs"} {
+		costly(j, id, cost)
+	}
+	return m, j, o
+}
+
+// texts writes files with so many lines in all, of a thousand different ones.
+func texts(t *testing.T, files, lines int) (paths []string) {
+	dir := t.TempDir()
+	for f := range files {
+		var b strings.Builder
+		for i := f * lines / files; i < (f+1)*lines/files; i++ {
+			fmt.Fprintf(&b, "line %d\n", i%1000)
+		}
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%02d.txt", f)))
+		if err := os.WriteFile(paths[f], []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return paths
+}
+
+// threeStageOfLines is one whose readers ask for their splits, with what they read
+// chained to something that can take its time.
+func threeStageOfLines(sink string, paths []string, p int) *job {
+	j := &job{}
+	for i, id := range []string{"left", "right"} {
+		j.node(id, source.Lines, p, source.Params{Source: uint16(i), Files: paths}, true).op(id+"-read", "map", p, operator.Params{}).link(id, id+"-read", graph.Forward)
+	}
+	return j.op("pairs", "join", p, operator.Params{}).op("count", "count-by-key", p, operator.Params{Source: 9}).op("out", sink, p, operator.Params{}).
+		link("left-read", "pairs", graph.Hash).link("right-read", "pairs", graph.Hash).link("pairs", "count", graph.Hash).link("count", "out", graph.Rebalance)
 }
 
 func (m *mishap) begin(c cluster.Running, log *timeline.Log) {
@@ -143,7 +225,7 @@ func (m *mishap) strike(point string, dead func()) {
 	kind, victim, down := m.r.IntN(4), m.r.IntN(2), time.Duration(m.r.IntN(30))*time.Millisecond
 	m.struck[point] = true
 	m.mu.Unlock()
-	first := sync.OnceFunc(func() { m.note(point); dead() })
+	first := sync.OnceFunc(func() { m.note(point); m.toll.add(instantKills); dead() })
 	var errs []error
 	if kind > 0 || ofMaster(point) { // an operation of a dead master is not carried out
 		errs = append(errs, m.c.KillMaster(down, first))
@@ -202,31 +284,58 @@ func (m *mishap) draw(n int) int {
 }
 
 func (m *mishap) disturb(what string) {
+	if m.freeze && m.draw(2) == 0 {
+		m.freezeAndKill(what)
+		return
+	}
 	down := time.Duration(m.draw(30)) * time.Millisecond
-	struck := func() { m.note(what) }
+	as := func(kind string) func() {
+		return func() { m.note(what); m.toll.add(kind) }
+	}
 	var err error
 	switch kind := m.draw(8); kind {
 	case 0, 1, 2:
-		err = m.c.KillMaster(down, struck)
+		err = m.c.KillMaster(down, as(masterKills))
 	case 3, 4:
-		err = m.c.KillWorker(m.draw(2), down, struck)
+		err = m.c.KillWorker(m.draw(2), down, as(workerKills))
 	case 5:
-		err = m.c.KillMaster(down, struck)
-		if werr := m.c.KillWorker(m.draw(2), down, struck); err == nil {
+		err = m.c.KillMaster(down, as(masterKills))
+		if werr := m.c.KillWorker(m.draw(2), down, as(workerKills)); err == nil {
 			err = werr
 		}
 	default:
+		struck := as(others)
 		ctx, cancel := context.WithTimeout(m.t.Context(), 20*time.Second)
-		vertex := []string{"left", "right", "pairs", "count"}[m.draw(4)]
-		if kind == 6 {
-			err = m.c.DropPartition(ctx, vertex, m.draw(4), func(time.Duration) { struck() })
-		} else {
-			err = m.c.FailTask(ctx, vertex, m.draw(4), "on request", func(time.Duration) { struck() })
+		vertices, first := []string{"left", "right", "pairs", "count"}, m.draw(16)
+		for i := range 16 { // of those that could be hit most have not begun, or are over
+			vertex, subtask := vertices[(first+i)/4%4], (first+i)%4
+			if kind == 6 {
+				err = m.c.DropPartition(ctx, vertex, subtask, func(time.Duration) { struck() })
+			} else {
+				err = m.c.FailTask(ctx, vertex, subtask, "on request", func(time.Duration) { struck() })
+			}
+			if err == nil || ctx.Err() != nil {
+				break
+			}
 		}
 		cancel()
 	}
 	if err != nil {
 		m.t.Logf("%s: %v", what, err) // there may be nothing to disturb just now
+	}
+}
+
+// freezeAndKill stops a worker for longer than it may be silent, and kills the master
+// that has taken it for dead: the worker is back before the next one leads, while that
+// takes over, or later.
+func (m *mishap) freezeAndKill(what string) {
+	from := len(m.log.Events())
+	err := m.c.FreezeWorker(m.draw(2), silence+time.Duration(100+m.draw(600))*time.Millisecond, func() { m.note(what + ", frozen") })
+	if err == nil && reached(m.t, m.c, m.log, &from, kind(timeline.WorkerLost)) {
+		err = m.c.KillMaster(time.Duration(m.draw(500))*time.Millisecond, func() { m.note(what); m.toll.add(freezes); m.toll.add(masterKills) })
+	}
+	if err != nil {
+		m.t.Logf("%s: %v", what, err) // the job may be over
 	}
 }
 
@@ -262,14 +371,16 @@ func noneLeftOver(t *testing.T, f *cluster.BatchFigures, err error) {
 }
 
 // seeds runs a test for some seeds: BATCH_SOAK from BATCH_SEED on.
-func seeds(t *testing.T, n int, one func(t *testing.T, seed uint64)) {
+func seeds(t *testing.T, n int, one func(t *testing.T, seed uint64, all *toll)) {
 	if x, err := strconv.Atoi(os.Getenv("BATCH_SOAK")); err == nil {
 		n = x
 	}
+	all := &toll{n: map[string]int{}}
+	t.Cleanup(func() { all.check(t, n) }) // some seeds are parallel
 	first, _ := strconv.ParseUint(os.Getenv("BATCH_SEED"), 10, 64)
 	for k := range n {
 		seed := first + uint64(k)
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { one(t, seed) }) {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { one(t, seed, all) }) {
 			t.Fatalf("seed %d is wrong", seed)
 		}
 	}
@@ -321,14 +432,18 @@ func reached(t testing.TB, c cluster.Running, log *timeline.Log, i *int, match f
 // split is in one place at any time (the scheduler's ledger would end the job),
 // and nothing is left. BATCH_SOAK=n runs, from seed BATCH_SEED.
 //
+// Half of the jobs have readers that ask for their splits; in a third of them workers
+// are taken for dead, come back, and meet another master. Too few faults that struck
+// are a failure of the test.
+//
 // Fails if a worker does not tell again of an adopted attempt that ended before
 // it was adopted (Batch.settle): the job hangs. Fails if the coordinator of a
 // new master does not take held splits away (resetBatch): records come twice. Fails
 // if a finished attempt that was cancelled, or one that read what has been made
 // anew since, may go on under a new master (hardened.adoptable): counts are mixed.
 func TestBatchKills(t *testing.T) {
-	seeds(t, 12, func(t *testing.T, seed uint64) {
-		m, j, o := drawn(t, seed)
+	seeds(t, 12, func(t *testing.T, seed uint64, all *toll) {
+		m, j, o := drawn(t, seed, all)
 		if len(m.aims) == 0 {
 			t.Parallel() // fault points are those of the process
 		}
@@ -351,8 +466,8 @@ func TestBatchKills(t *testing.T) {
 // Fails if a worker process does not open the store of the one that died on its
 // folder, or if a worker does not find the next leader.
 func TestBatchProcessKills(t *testing.T) {
-	seeds(t, 4, func(t *testing.T, seed uint64) {
-		m, j, o := drawn(t, seed)
+	seeds(t, 4, func(t *testing.T, seed uint64, all *toll) {
+		m, j, o := drawn(t, seed, all)
 		dir := t.TempDir()
 		s := setup{workers: 3, slots: 2, dir: dir, memory: 16 << 20, options: o}
 		done := func() {}

@@ -45,6 +45,9 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 	if err != nil {
 		return err
 	}
+	if !c.workers.claim(p) {
+		return fmt.Errorf("kill-worker: %s is being killed already, or has ended", p.name)
+	}
 	p.bequeath(replaceAfter >= 0)
 	if replaceAfter >= 0 {
 		c.folders.keep(p.dir)

@@ -13,10 +13,11 @@ import (
 // roster lists the workers of a cluster. The zero value is empty; its lock is a
 // leaf.
 type roster[W comparable] struct {
-	mu   sync.Mutex
-	live []W // in the order in which they joined
-	made int
-	past Status // sink records and bytes of those that are gone
+	mu    sync.Mutex
+	live  []W // in the order in which they joined
+	dying map[W]bool
+	made  int
+	past  Status // sink records and bytes of those that are gone
 }
 
 // next is the index of one that is about to be started.
@@ -40,10 +41,26 @@ func (r *roster[W]) join(w W) {
 	r.live = append(r.live, w)
 }
 
+// claim lets one caller end a worker, and replace it; false: another one does, or it
+// is gone.
+func (r *roster[W]) claim(w W) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dying[w] || !slices.Contains(r.live, w) {
+		return false
+	}
+	if r.dying == nil {
+		r.dying = map[W]bool{}
+	}
+	r.dying[w] = true
+	return true
+}
+
 // leave takes one that is gone off the list. Its counters are added once.
 func (r *roster[W]) leave(w W, last control.Load) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.dying, w)
 	if i := slices.Index(r.live, w); i >= 0 {
 		r.live = slices.Delete(r.live, i, i+1)
 		r.past.SinkRecords += last.SinkRecords
@@ -124,6 +141,9 @@ func (c *crew[W]) kill(i int, struck func()) (W, error) {
 	w, err := c.victim(i)
 	if err != nil {
 		return w, err
+	}
+	if !c.claim(w) {
+		return w, fmt.Errorf("kill-worker: worker %d is being killed already", i)
 	}
 	struck()
 	w.Kill()
