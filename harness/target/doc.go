@@ -27,7 +27,9 @@
 //	                      "backlog": tasks are deployed although their ends wait for the log
 //	job-state PROTECTED   it is again, with all that had finished; detail
 //	job-state UNCOMMITTED a round of commits has failed: reason; detail: how many are committed and how many not
-//	partition-kept        vertex and subtask whose finished output the new master found
+//	partition-kept        vertex and subtask whose finished output the new master found, or that
+//	                      came back to one who had given it up (partition-lost before it);
+//	                      reason "too-late": it was intact, and its task runs again all the same
 //	partition-lost        vertex and subtask whose finished output is gone and is made again; reason
 //
 // A task that had finished and runs again counts as re-executed; without a

@@ -88,6 +88,8 @@ func (m *batchMeasurement) open() bool {
 		switch k := (taskKey{e.Vertex, e.Subtask}); {
 		case e.Kind == timeline.PartitionLost:
 			lost[k] = true
+		case e.Kind == timeline.PartitionKept && e.Reason == "":
+			delete(lost, k)
 		case e.Kind == timeline.TaskState && e.State == "FINISHED":
 			delete(lost, k)
 		}
@@ -229,19 +231,23 @@ func (m *batchMeasurement) again() {
 // forced are the tasks among some that ran again because there was no way
 // around it: their output was lost, or somebody who had to run again read it when
 // all others were done with it and it had been released. kept are those whose
-// output the new master has found.
+// output a master has found, be it too late: then it was there all the time.
 func (m *batchMeasurement) forced(redone map[taskKey]bool) (out, kept map[taskKey]bool) {
 	out, kept = map[taskKey]bool{}, map[taskKey]bool{}
-	lost := map[string]bool{} // vertices of forced tasks
 	for _, e := range m.events {
 		switch k := (taskKey{e.Vertex, e.Subtask}); e.Kind {
 		case timeline.PartitionLost:
 			if redone[k] {
-				out[k], lost[e.Vertex] = true, true
+				out[k] = true
 			}
 		case timeline.PartitionKept:
 			kept[k] = true
+			delete(out, k)
 		}
+	}
+	lost := map[string]bool{} // vertices of forced tasks
+	for k := range out {
+		lost[k.vertex] = true
 	}
 	released := map[string]bool{}
 	for k := range redone {

@@ -32,6 +32,10 @@ func (b *batchObserver) add(e timeline.Event) {
 	case timeline.PartitionLost:
 		delete(b.finished, k)
 		b.noticed = b.noticed || !b.killed
+	case timeline.PartitionKept:
+		if e.Reason == "" {
+			b.finished[k] = true // it may have been lost before
+		}
 	case timeline.TaskState:
 		switch e.State {
 		case "FAILED":

@@ -103,7 +103,9 @@ func (m *Batch) note(e timeline.Event) {
 	case timeline.PartitionLost:
 		m.sweep(e)
 	case timeline.PartitionKept:
-		m.goneOn[attemptKey{joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}, e.Attempt}] = true
+		if k := (attemptKey{joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}, e.Attempt}); m.before[k] > 0 {
+			m.goneOn[k] = true // else it is of this master
+		}
 	case timeline.TaskState:
 		t := joblog.TaskID{Vertex: e.Vertex, Subtask: e.Subtask}
 		if r := m.results[attemptKey{t, e.Attempt}]; r != nil && e.State == scheduling.TaskFinished.String() {
@@ -151,10 +153,13 @@ func (m *Batch) record(x batch.Log) {
 		}
 		entry.Snapshots.Complete(all, nil)
 	}
-	if e, ok := x.Event.(joblog.VerticesReset); ok {
+	switch e := x.Event.(type) {
+	case joblog.VerticesReset:
 		for _, t := range e.Tasks {
 			m.forgetTask(t)
 		}
+	case joblog.VertexFinished: // perhaps again: its output has come back
+		m.counted(e.Attempt.TaskID, e.Records)
 	}
 	m.log.append(entry)
 }

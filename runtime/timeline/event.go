@@ -31,6 +31,10 @@ const (
 	Throughput             Kind = "throughput"
 )
 
+// TooLate is the reason of a PartitionKept of a partition that was given up, was intact
+// after all, and does not count: its task runs again, or has to.
+const TooLate = "too-late"
+
 // States of a JobState that no scheduler decides on.
 const (
 	// Submitted: a batch job was handed to its first master. It is in the timeline

@@ -46,6 +46,13 @@
 // longer (restartPause). What has been consumed is released, in hardened mode only when
 // the log has the consumer's end: else a crash would run the producers again.
 //
+// What is lost may come back, with a worker that was frozen or with one that has the
+// folder of a dead one. A hardened master takes it back while nobody has begun to do
+// without it (returned.go): a restart that waits loses what is no reason for it any more;
+// a task that was reset, but not deployed, is finished again if what it has read counts
+// and no split of it was given back. A worker that joins gets nothing before it has
+// answered. What is too late is told and released.
+//
 // A job of which nothing runs any more, and nothing can, has FAILED with a
 // StalledError: a faithful master may find no more in the log (H1), and would hang.
 //

@@ -267,6 +267,8 @@ func (s *Scheduler) taskFinished(a *attempt, r Result) {
 // setFinished gives a task the identity of the attempt that counts.
 func (s *Scheduler) setFinished(t *task, e joblog.VertexFinished) {
 	t.state, t.winner = finished, e
+	s.finishes++
+	t.since = s.finishes
 	t.setbacks, s.setbacks = 0, 0
 	t.v.finished++
 	for _, r := range e.Results {

@@ -15,7 +15,8 @@ import (
 type restart struct {
 	at      time.Duration
 	tasks   []*task
-	waiting int // attempts that have not ended
+	failed  []*task // because of which
+	waiting int     // attempts that have not ended
 	global  bool
 }
 
@@ -184,10 +185,13 @@ func (s *Scheduler) restart(err error, failed []*task, set map[*task]bool, globa
 		delay = pause
 	}
 	s.setStatus(scheduling.StatusRestarting, err)
-	r := &restart{at: s.now + delay, tasks: sorted(set), global: global}
+	r := &restart{at: s.now + delay, tasks: sorted(set), failed: slices.Clone(failed), global: global}
 	for _, t := range r.tasks {
 		if t.restart != nil {
 			t.restart.waiting -= len(t.live)
+			if slices.Contains(t.restart.failed, t) {
+				r.failed = append(r.failed, t)
+			}
 		} else {
 			t.v.restarting++
 		}

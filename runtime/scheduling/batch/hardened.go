@@ -82,10 +82,10 @@ func (p hardened) holders() {
 	p.s.log(Log{Event: e})
 }
 
-// joined: a worker that comes back late has something that nobody knows, and its
-// slots may be taken by it.
+// joined: a worker that comes back has something that nobody knows, its slots may be
+// taken by it, and what it has need not be made again. It answers before it gets work.
 func (p hardened) joined(w Worker) {
-	if p.s.recovery != nil {
+	if p.s.cfg.Recovery {
 		p.s.worker(w).blocked = p.s.now + p.s.cfg.WorkerTimeout
 		p.s.emit(AskInventory{Worker: w})
 	}
@@ -374,15 +374,16 @@ func (p hardened) answer(e Inventory, live map[AttemptID]bool) {
 	p.s.emit(a)
 }
 
-// late: what is not known by now is not needed.
+// late: what is not known by now is not needed, unless it was given up too early.
 func (p hardened) late(e Inventory) {
+	p.s.returned(e)
 	live := map[AttemptID]bool{}
 	for _, x := range e.Running {
 		// One that has finished is remembered until the log has its end.
 		live[x.Attempt] = p.s.attempts[x.Attempt] != nil || p.s.won(x.Attempt)
 	}
 	p.answer(e, live)
-	if w := p.s.worker(e.Worker); w != nil && p.s.recovery != nil {
+	if w := p.s.worker(e.Worker); w != nil {
 		w.blocked = 0
 	}
 }

@@ -28,6 +28,7 @@ func (s *Scheduler) partitionAway(t *task, output int) {
 // partitionLost notes that a partition is not there any more.
 func (s *Scheduler) partitionLost(t *task, output int, reason string) {
 	s.partitionAway(t, output)
+	t.lost = t.winner.Attempt
 	s.note(timeline.PartitionLost, t.winner.Attempt, func(e *timeline.Event) {
 		e.Bytes, e.Reason, e.Detail = sum(t.parts[output].bytes), reason, t.v.out[output].DataSet
 	})
@@ -41,14 +42,19 @@ func sum(bytes []int64) int64 {
 	return n
 }
 
-// find gives the tracked partition of an id.
-func (s *Scheduler) find(id PartitionID) (t *task, output int, ok bool) {
+// producer gives the task and the output of an id, whichever attempt made it.
+func (s *Scheduler) producer(id PartitionID) (t *task, output int, ok bool) {
 	e := s.byData[id.DataSet]
 	if e == nil || id.Producer.Vertex != e.from.ID || id.Producer.Subtask < 0 || id.Producer.Subtask >= len(e.from.tasks) {
 		return nil, 0, false
 	}
-	t = e.from.tasks[id.Producer.Subtask]
-	return t, e.output, t.state == finished && t.winner.Attempt == id.Producer
+	return e.from.tasks[id.Producer.Subtask], e.output, true
+}
+
+// find gives the tracked partition of an id.
+func (s *Scheduler) find(id PartitionID) (t *task, output int, ok bool) {
+	t, output, ok = s.producer(id)
+	return t, output, ok && t.state == finished && t.winner.Attempt == id.Producer
 }
 
 // needed tells whether somebody has still to read a partition.

@@ -58,6 +58,7 @@ type Scheduler struct {
 	shortage   *NoSlotError  // tasks wait for slots that do not exist
 	lost       error         // how the last worker went that did
 
+	finishes    uint64 // of tasks
 	logged      uint64 // events given to the log
 	durable     uint64
 	holders     map[Worker]bool // in the last WorkerSet

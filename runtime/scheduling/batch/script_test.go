@@ -31,6 +31,7 @@ import (
 //	lose, join id=
 //	freeze     id= is taken for dead, and goes on; thaw: it is back, before a takeover
 //	           if there is no master
+//	die        id=: its folder stays, and the master hears of it if tell; replace id= of=
 //	crash      the master dies, and the last lost= events that are not durable
 //	takeover   a new one begins; silent=(w0) do not answer
 //	truncate   the log by events=; rewrite takes the snapshots of an end away
@@ -153,6 +154,9 @@ func (h *script) run(d *datadriven.TestData) (string, error) {
 		es = h.w.thaw(Worker(a.get("id")))
 	case "die":
 		h.w.die(Worker(a.get("id")))
+		if a.has("tell") {
+			es = h.w.step(WorkerLost{ID: Worker(a.get("id"))})
+		}
 	case "replace":
 		if a.has("silent") {
 			h.w.silent[Worker(a.get("id"))] = true

@@ -50,7 +50,9 @@ type task struct {
 
 	// Of a finished task.
 	winner joblog.VertexFinished
-	parts  []part // by output
+	since  uint64    // in which place it finished, among all: what it has read finished before
+	lost   AttemptID // whose output was lost last
+	parts  []part    // by output
 }
 
 func (t *task) id() TaskID { return TaskID{Vertex: t.v.ID, Subtask: t.subtask} }
