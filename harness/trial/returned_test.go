@@ -35,7 +35,7 @@ func TestOutputsThatComeBack(t *testing.T) {
 	add(220*ms, timeline.PartitionKept, "a", 2, 0, "", timeline.TooLate)
 	run(210*ms, 310*ms, "a", 0, 1)
 	run(215*ms, 315*ms, "a", 2, 1)
-	f := measureBatch(events, []Window{{Name: "lose", Kind: "kill-worker", T0: 190 * ms}}, consumers{"a": {"b"}})
+	f := measureBatch(events, []Window{{Name: "lose", Kind: "kill-worker", T0: 190 * ms}}, consumers{"a": {"b"}}, true)
 	near(t, f[0].Metrics, "reexecuted_fraction", 2.0/3)
 	near(t, f[0].Metrics, "avoidable_reexecuted_fraction", 1.0/3)
 	o := batchObserver{finished: map[taskKey]bool{}, running: map[taskKey]bool{}}
