@@ -152,11 +152,10 @@ type Output struct {
 // BatchFigures are the engine's own accounts of a batch job, over all its
 // masters. A nil number is not known.
 type BatchFigures struct {
-	HookTime         time.Duration // that masters spent in recording what happened, on their event loops
-	WriterCPU        time.Duration // of the writer of the event log
-	EventLogBytes    *int64        // written to the event log; nil: not known, nor are the two above
-	Flushes          *int64        // of the event log
-	LeftoverBytes    *int64        // in the workers' folders after the job's end, before clean-up; nil if Unheard
-	Unheard          []string      // workers that did not say what is in their folders
-	UnprotectedSince time.Duration // on the timeline; 0: the log was well all the time
+	HookTime      time.Duration // that masters spent in recording what happened, on their event loops
+	WriterCPU     time.Duration // of the writer of the event log
+	EventLogBytes *int64        // written to the event log; nil: not known, nor are the two above
+	Flushes       *int64        // of the event log
+	LeftoverBytes *int64        // in the workers' folders after the job's end, before clean-up; nil if Unheard
+	Unheard       []string      // workers that did not say what is in their folders
 }

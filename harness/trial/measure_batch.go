@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -302,6 +301,7 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 	}
 	t.Metrics["wasted_bytes"] = float64(newLedger(events, nil).wasted(consumersOf(e.Workload)))
 	e.unrecovered(t, end)
+	e.remark(t, end, unprotected(events, end))
 	if e.out == nil || e.out.Batch == nil {
 		return
 	}
@@ -320,9 +320,6 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 		if makespan > 0 && b.EventLogBytes != nil {
 			t.Metrics["recording_overhead"] = recording(b, makespan)
 		}
-	}
-	if b.UnprotectedSince > 0 {
-		fmt.Fprintf(e.Stderr, "%8.3f s  from here on the event log could not be written: what finished would be lost with the master\n", b.UnprotectedSince.Seconds())
 	}
 }
 

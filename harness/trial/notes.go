@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"benchrun/harness/result"
+	"benchrun/runtime/timeline"
 )
 
 // What a number does not say of a trial that is ok: why there is none, and what else
@@ -37,4 +38,95 @@ func (e *execution) unrecovered(t *result.Trial, end time.Duration) {
 		}
 		e.lacks(t, end, name, "no task was left to run when the next master led")
 	}
+}
+
+// remark notes what else to know of a trial that is ok.
+func (e *execution) remark(t *result.Trial, at time.Duration, notes []string) {
+	for _, n := range notes {
+		fmt.Fprintf(e.Stderr, "%8.3f s  %s\n", at.Seconds(), n)
+	}
+	t.Notes = append(t.Notes, notes...)
+}
+
+// outages are the times in which one thing could not be written.
+type outages struct {
+	since  time.Duration // of the one under way; negative: none is
+	total  time.Duration
+	times  int
+	reason string // of the first
+}
+
+func (o *outages) over(at time.Duration) {
+	if o.since >= 0 {
+		o.total += max(0, at-o.since)
+		o.since = -1
+	}
+}
+
+// unprotected words for how long what had finished would have been lost with the
+// master of a job that ended at a moment, and why.
+func unprotected(events []timeline.Event, end time.Duration) (notes []string) {
+	seen := map[string]*outages{}
+	var order, commits []string
+	for _, e := range events {
+		if e.Kind == timeline.MasterElected { // it tries anew
+			for _, o := range seen {
+				o.over(e.T)
+			}
+		}
+		if e.Kind != timeline.JobState {
+			continue
+		}
+		o := seen[e.Detail]
+		switch {
+		case e.State == timeline.Uncommitted:
+			commits = append(commits, e.Reason)
+		case e.State == timeline.Protected && o != nil:
+			o.over(e.T)
+		case e.State == timeline.Unprotected:
+			if o == nil {
+				o = &outages{since: -1, reason: e.Reason}
+				seen[e.Detail], order = o, append(order, e.Detail)
+			}
+			if o.times++; o.since < 0 {
+				o.since = e.T
+			}
+		}
+	}
+	for _, detail := range order {
+		o := seen[detail]
+		until := ""
+		if o.since >= 0 {
+			until = ", until the job's end"
+		}
+		o.over(end)
+		if detail == "end" { // the end is all there is of it
+			notes = append(notes, "the job ended without its log: "+brief(o.reason))
+			continue
+		}
+		times := ""
+		if o.times > 1 {
+			times = fmt.Sprintf(", %d times", o.times)
+		}
+		notes = append(notes, fmt.Sprintf("%s for %.1f s%s%s: %s", unwritten(detail), o.total.Seconds(), times, until, brief(o.reason)))
+	}
+	if len(commits) > 0 {
+		notes = append(notes, often("commits have failed", commits))
+	}
+	return notes
+}
+
+// unwritten says what the detail of an UNPROTECTED means.
+func unwritten(detail string) string {
+	switch detail {
+	case "events":
+		return "the log could not be written"
+	case "result":
+		return "the result of the job could not be written"
+	case "output":
+		return "what masters before had committed could not be taken back"
+	case "backlog":
+		return "the log could not keep up"
+	}
+	return "the job was unprotected (" + detail + ")"
 }

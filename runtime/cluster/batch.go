@@ -380,7 +380,7 @@ func (c *Batch) Batch(context.Context) (*BatchFigures, error) {
 	if m := c.leader(); m != nil {
 		l.now(m.Figures())
 	}
-	return l.figures(c.cfg.Timeline, &c.folders), nil
+	return l.figures(&c.folders), nil
 }
 
 // Usage implements Running.

@@ -21,8 +21,7 @@ type BatchFigures struct {
 	Leftover      *int64 // bytes on workers' disks after the job's end, before they were cleaned; nil if Unheard
 	// Unheard are workers that have not said what they had left when the job was over,
 	// or were to come to a folder of one that had died, and had not.
-	Unheard     []string
-	Unprotected time.Duration
+	Unheard []string
 }
 
 // ledger sums over masters.
@@ -62,7 +61,7 @@ func (l *ledger) now(f control.BatchFigures) {
 }
 
 // figures are all of it. Who has said nothing is known once the job is over.
-func (l *ledger) figures(log *timeline.Log, folders *folders) *BatchFigures {
+func (l *ledger) figures(folders *folders) *BatchFigures {
 	f := &BatchFigures{HookTime: l.sum.HookTime, WriterCPU: l.sum.WriterCPU, DurabilityGap: l.gap}
 	if !l.unknown {
 		f.LogBytes, f.Flushes = &l.sum.LogBytes, &l.sum.Flushes
@@ -73,12 +72,6 @@ func (l *ledger) figures(log *timeline.Log, folders *folders) *BatchFigures {
 		}
 		if len(f.Unheard) == 0 {
 			f.Leftover = &l.sum.Leftover
-		}
-	}
-	for _, e := range log.Sorted() {
-		if e.Kind == timeline.JobState && e.State == timeline.Unprotected {
-			f.Unprotected = e.T
-			break
 		}
 	}
 	return f

@@ -24,7 +24,7 @@ func (c *Processes) Batch(ctx context.Context) (*BatchFigures, error) {
 	l := c.mu.past
 	c.mu.Unlock()
 	l.now(load.Batch)
-	return l.figures(c.cfg.Timeline, &c.folders), nil
+	return l.figures(&c.folders), nil
 }
 
 // tellForgone tells the master of a batch job, if there is one, whom it need not

@@ -224,7 +224,7 @@ func (j *job) figures(ctx context.Context) (*target.BatchFigures, error) {
 	}
 	return &target.BatchFigures{
 		HookTime: f.HookTime, WriterCPU: f.WriterCPU, EventLogBytes: f.LogBytes, Flushes: f.Flushes,
-		LeftoverBytes: f.Leftover, Unheard: f.Unheard, UnprotectedSince: f.Unprotected,
+		LeftoverBytes: f.Leftover, Unheard: f.Unheard,
 	}, nil
 }
 

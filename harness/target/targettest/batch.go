@@ -21,9 +21,10 @@ import (
 type Batch struct {
 	TaskTime time.Duration // 0: 1 s
 	Gap      int
-	Torn     bool  // the log cannot be replayed
-	Outlast  bool  // tasks finish while no master leads
-	Err      error // of the job, at its end
+	Torn     bool             // the log cannot be replayed
+	Outlast  bool             // tasks finish while no master leads
+	Err      error            // of the job, at its end
+	Tells    []timeline.Event // when the job has begun
 	Figures  *target.BatchFigures
 }
 
@@ -58,6 +59,9 @@ func (j *Job) playBatch(plan Batch) {
 	b.state(timeline.Submitted)
 	b.state("CREATED")
 	b.state("RUNNING")
+	for _, e := range plan.Tells {
+		b.log.Add(e)
+	}
 	for {
 		wave := b.next()
 		if len(wave) == 0 {
