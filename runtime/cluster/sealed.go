@@ -78,11 +78,10 @@ func (s seal) read(name string) ([]byte, error) {
 	}
 	var f sealedFile
 	if err := json.Unmarshal(b, &f); err != nil {
-		at := int64(0)
 		if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-			at = e.Offset
+			return nil, bad(e.Offset, "the file is damaged: %w", err)
 		}
-		return nil, bad(at, "the file is damaged: %w", err)
+		return nil, bad(0, "the file is damaged: it has no seal")
 	}
 	switch body := int64(len(b) - len(f.Body) - len("}\n")); {
 	case f.Kind != s.kind:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -74,6 +75,9 @@ func readSubmission(dir, id string) (*submission, options.Values, error) {
 	var none options.Values
 	name := filepath.Join(dir, submissionFile)
 	b, err := sealOfSubmission(id).read(name)
+	if bad, ok := errors.AsType[*fs.PathError](err); ok { // it was there before the first master
+		err = &StateError{name, -1, bad.Err}
+	}
 	if err != nil {
 		return nil, none, fmt.Errorf("submission: %w", err)
 	}

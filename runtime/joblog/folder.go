@@ -94,8 +94,19 @@ func (d *Dir) Names() ([]string, error) {
 	return names, nil
 }
 
-// ReadFile implements Folder.
-func (d *Dir) ReadFile(name string) ([]byte, error) { return os.ReadFile(filepath.Join(d.path, name)) }
+// ReadFile implements Folder. What is no file has no end that could be torn, and may
+// have none at all: it is damage.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	path := filepath.Join(d.path, name)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &DamagedError{File: name, Err: fmt.Errorf("%s is no regular file (%s)", path, info.Mode())}
+	}
+	return os.ReadFile(path)
+}
 
 // Create implements Folder.
 func (d *Dir) Create(name string) (File, error) {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -287,6 +289,42 @@ func TestRefusalsToSync(t *testing.T) {
 	} {
 		if err := (&fs.PathError{Op: "sync", Path: "/", Err: x.err}); syncable(err) != x.is {
 			t.Errorf("%v: %v", err, !x.is)
+		}
+	}
+}
+
+// What has the name of a file of the log and is none is damage, before anybody reads
+// it to an end that it may not have; Wipe removes it, or says why it cannot.
+//
+// Fails if ReadFile does not look, or not behind a link, or if Wipe takes what cannot
+// be removed for removed.
+func TestLogsThatAreNoFiles(t *testing.T) {
+	for name, x := range map[string]struct {
+		make func(path string) error
+		stay bool
+	}{
+		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, false},
+		"full":   {func(p string) error { return os.MkdirAll(filepath.Join(p, "notes"), 0o700) }, true},
+		"link":   {func(p string) error { return os.Symlink(os.DevNull, p) }, false},
+	} {
+		dir := t.TempDir()
+		d, err := OpenDir(dir)
+		if err == nil {
+			err = x.make(filepath.Join(dir, "log.1"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var damaged *DamagedError
+		if _, err := OpenHardened(d, Config{Job: "job", Epoch: 1}); !errors.As(err, &damaged) || damaged.File != "log.1" {
+			t.Errorf("%s: %v", name, err)
+		}
+		err = Wipe(d)
+		if _, there := os.Lstat(filepath.Join(dir, "log.1")); (err != nil) != x.stay || errors.Is(there, fs.ErrNotExist) == x.stay {
+			t.Errorf("%s: wiped with %v, then %v", name, err, there)
+		}
+		if err != nil && !strings.Contains(err.Error(), filepath.Join(dir, "log.1")) {
+			t.Errorf("%s: an error without the path: %v", name, err)
 		}
 	}
 }
