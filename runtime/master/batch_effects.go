@@ -21,7 +21,7 @@ func (m *Batch) carryOut(x batch.Effect) {
 		for _, id := range x.Adopt {
 			if _, own := m.attempts[id]; !own {
 				m.attempts[id] = x.Worker
-				m.adopted(id)
+				m.loop.enqueue(func() { m.adopted(id) }) // behind the reset of its coordinator, which knows its splits
 			}
 		}
 		m.workers.send(x.Worker, control.Settle{Epoch: epoch, Keep: x.Keep, Release: x.Release, Adopt: x.Adopt, Cancel: x.Cancel})
