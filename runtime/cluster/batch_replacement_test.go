@@ -72,3 +72,54 @@ func TestBatchMasterAndWorkerDieTogether(t *testing.T) {
 		}
 	}
 }
+
+// A worker dies alone, and another one gets its folder while the restart waits for its
+// delay: what the sources had left counts again, and none of them runs again. Without a
+// delay the sources begin at once, and what comes back is too late.
+//
+// Fails if late releases all that is reported (returned), or if what returns does not
+// narrow the restart.
+func TestBatchOutputOfADeadWorkerComesBack(t *testing.T) {
+	for _, x := range []struct {
+		name, delay   string
+		again         int // sources
+		kept, tooLate int
+	}{
+		{"in time", "1 s", 0, 2, 0},
+		{"too late", "0 s", 2, 0, 2},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			j := (&job{}).sequence("numbers", 4, source.Params{Records: 40_000, Splits: 16}).
+				op("sum", "keyed-sum", 8, operator.Params{}).op("out", "verify-sink", 4, operator.Params{}).
+				link("numbers", "sum", graph.Hash).link("sum", "out", graph.Rebalance)
+			costly(j, "sum", 50_000) // two waves, each a quarter of a second
+			dir := t.TempDir()
+			c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(map[string]any{
+				"heartbeat.interval": "100 ms", "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": x.delay,
+			})}.batch(t, j)
+			await(t, log, 0, "a task that reads what worker-0 has", func(e timeline.Event) bool {
+				return e.Kind == timeline.TaskState && e.State == "RUNNING" && e.Vertex == "sum" && e.Detail == "worker-0"
+			})
+			if err := c.KillWorker(0, 10*time.Millisecond, func() {}); err != nil {
+				t.Fatal(err)
+			}
+			finish(t, c).exactly(t, 40_000)
+			kept := count(log, func(e timeline.Event) bool {
+				return e.Kind == timeline.PartitionKept && e.Vertex == "numbers" && e.Reason == ""
+			})
+			late := count(log, func(e timeline.Event) bool {
+				return e.Kind == timeline.PartitionKept && e.Vertex == "numbers" && e.Reason != ""
+			})
+			if kept != x.kept || late != x.tooLate {
+				t.Errorf("%d partitions of sources came back, %d too late; want %d and %d", kept, late, x.kept, x.tooLate)
+			}
+			if n := finishedOf(log, "numbers"); n != 4+x.again {
+				t.Errorf("sources finished %d times, not %d", n, 4+x.again)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			nothingLeft(t, dir)
+		})
+	}
+}
