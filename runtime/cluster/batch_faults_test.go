@@ -296,7 +296,9 @@ func TestBatchLeftoversAreLookedForEverywhere(t *testing.T) {
 func TestBatchLeftoversOfAFolderThatWaits(t *testing.T) {
 	dir := t.TempDir()
 	c, log := setup{workers: 2, slots: 2, dir: dir, options: recovering(map[string]any{"heartbeat.interval": "50 ms"})}.batch(t, costly(simple(20_000, 4), "sum", 20_000))
-	await(t, log, 0, "a finished source", finishedTask("numbers", 1))
+	await(t, log, 0, "a task that runs there", func(e timeline.Event) bool {
+		return e.Kind == timeline.TaskState && e.State == "RUNNING" && e.Vertex == "sum" && e.Detail == "worker-1"
+	})
 	if err := c.KillWorker(1, time.Hour, func() {}); err != nil {
 		t.Fatal(err)
 	}

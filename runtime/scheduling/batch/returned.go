@@ -93,11 +93,10 @@ func (s *Scheduler) narrow(r *restart) {
 	})
 }
 
-// untouched tells whether a task was reset, has not been deployed since, and can be
-// what it was: all of its output is there, and what it has read is what counts.
+// untouched tells whether a task was reset, does not run again, and can be what it was: all of its output is there, and what it has read is what counts.
 // Splits that were given back may be anybody's.
 func (s *Scheduler) untouched(t *task, held map[PartitionID]Held) bool {
-	if t.state != created || t.restart != nil || t.region != nil || t.since == 0 || t.next != t.winner.Attempt.Attempt+1 ||
+	if t.state != created || t.restart != nil || t.region != nil || t.since == 0 ||
 		t.v.Source || len(t.v.Coordinators) > 0 || len(t.v.out) == 0 {
 		return false
 	}
