@@ -369,7 +369,7 @@ func (c *Batch) Status() Status {
 
 // Reports implements Running.
 func (c *Batch) Reports(context.Context) ([]control.Report, error) {
-	return control.ReadReports(c.cfg.Dir)
+	return control.ReadReports(control.ReportsOf(c.cfg.Dir, c.run))
 }
 
 // Batch implements Running.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"benchrun/runtime/cluster"
+	"benchrun/runtime/control"
 	"benchrun/runtime/joblog"
 	"benchrun/runtime/timeline"
 )
@@ -74,5 +75,31 @@ func TestBatchChangedSubmission(t *testing.T) {
 	var unread *cluster.StateError
 	if !errors.As(c.Err(), &unread) || !strings.Contains(c.Err().Error(), name+":") {
 		t.Errorf("a changed submission: %v", c.Err())
+	}
+}
+
+// Reports that another submission of the job has left do not count, and stay.
+//
+// Fails if ReportsOf leaves out the run.
+func TestBatchReportsOfAnotherSubmission(t *testing.T) {
+	dir := t.TempDir()
+	left := joblog.AttemptID{TaskID: joblog.TaskID{Vertex: "out", Subtask: 7}, Epoch: 1}
+	others := control.ReportsOf(dir, "OTHER")
+	if err := control.WriteReports(others, left, []control.Report{{Operator: "out"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.CommitReports(others, left); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := setup{workers: 1, slots: 2, dir: dir, options: recovering(nil)}.batch(t, simple(1000, 2))
+	finish(t, c).exactly(t, 1000)
+	reports, err := c.Reports(t.Context())
+	for _, r := range reports {
+		if r.Task.Vertex == "" {
+			t.Errorf("a report of another submission counts: %+v", r)
+		}
+	}
+	if theirs, e := control.ReadReports(others); err != nil || e != nil || len(theirs) != 1 || len(reports) == 0 {
+		t.Errorf("%d reports, %v; %d of another submission, %v", len(reports), err, len(theirs), e)
 	}
 }

@@ -93,9 +93,9 @@ func TestBatchTooLittleMemory(t *testing.T) {
 		want    string // what is said; empty: it runs
 	}{
 		{2 * 2 * 3 * 4 << 10, nil, ""},
-		{2*2*3*4<<10 - 1, nil, `a task of "numbers" needs 3 buffers of 4KiB for each partition that it writes; raise cluster.network-memory to at least 48KiB`},
+		{2*2*3*4<<10 - 1, nil, `a task of "numbers" needs 3 buffers of 4KiB for each partition that it writes, so a worker needs at least 48KiB; raise cluster.network-memory to at least "48KiB"`},
 		{1 << 20, map[string]any{minBuffers: int64(64)}, ""},
-		{1 << 20, map[string]any{minBuffers: int64(65)}, "needs 65 buffers of 4KiB for each partition that it writes; raise cluster.network-memory to at least 1040KiB, or lower " + minBuffers},
+		{1 << 20, map[string]any{minBuffers: int64(65)}, "needs 65 buffers of 4KiB for each partition that it writes, so a worker needs at least 1040KiB; raise cluster.network-memory to at least \"1040KiB\", or lower cluster.buffer-size or cluster.slots-per-worker or " + minBuffers},
 	} {
 		cfg := setup{workers: 1, slots: 2, options: c.options, dir: t.TempDir()}.config(t, simple(100, 1))
 		cfg.Batch, cfg.NetworkMemory, cfg.BufferSize = true, c.memory, 4<<10

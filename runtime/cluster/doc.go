@@ -84,7 +84,7 @@
 //	DIR/master/job-events/      log of the job; gone when it is over
 //	DIR/worker-N/shuffle/       finished partitions; gone when the job is over
 //	DIR/worker-N/spill/         of running tasks
-//	DIR/reports/                what sinks and sources reported
+//	DIR/reports/ID/             what sinks and sources reported; ID: of the submission
 //
 // # The end
 //

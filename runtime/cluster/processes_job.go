@@ -191,7 +191,7 @@ func (c *Processes) Options() map[string]any {
 // Reports implements Running.
 func (c *Processes) Reports(ctx context.Context) ([]control.Report, error) {
 	if c.cfg.Batch {
-		return control.ReadReports(c.cfg.Dir)
+		return control.ReadReports(control.ReportsOf(c.cfg.Dir, c.sub.ID))
 	}
 	t, err := c.askLeader(ctx, control.GetReports{})
 	if err != nil {

@@ -16,11 +16,13 @@ import (
 	"benchrun/runtime/storage"
 )
 
-// What operators of a batch job report at the end lies in files, one an
-// attempt, so that neither the loss of a worker nor of a master loses a proof.
-// Under a name that begins with a dot they belong to the attempt alone; the
-// master takes the dot away for the attempt that counts.
-const reportsDir = "reports"
+// ReportsOf is the folder of what the operators of a batch job report at the end,
+// below that of its output: one file an attempt, so that neither the loss of a worker
+// nor of a master loses a proof. Under a name that begins with a dot they belong to
+// the attempt alone; the master takes the dot away for the attempt that counts. What
+// another submission has left, also of a job of the same name, is in a folder of its
+// own: run is the id that no other has.
+func ReportsOf(output, run string) string { return filepath.Join(output, "reports", run) }
 
 // Fault points around what changes the folder of reports; the subject is the
 // name of the file, without the dot.
@@ -59,11 +61,11 @@ func reporter(name string) (a joblog.AttemptID, ok bool) {
 	return a, err == nil && reportName(a) == name
 }
 
-// WriteReports makes those of an attempt that has finished durable.
+// WriteReports makes those of an attempt that has finished durable; dir is ReportsOf,
+// here and below.
 func WriteReports(dir string, a joblog.AttemptID, reports []Report) error {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(reports)
-	dir = filepath.Join(dir, reportsDir)
 	if err == nil {
 		err = storage.MakeFolders(dir)
 	}
@@ -81,7 +83,6 @@ func WriteReports(dir string, a joblog.AttemptID, reports []Report) error {
 // FindReports looks whether the reports of an attempt are there; if not, the
 // error is a *MissingReportsError.
 func FindReports(dir string, a joblog.AttemptID) error {
-	dir = filepath.Join(dir, reportsDir)
 	for _, name := range []string{"." + reportName(a), reportName(a)} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			return nil
@@ -98,7 +99,6 @@ func CommitReports(dir string, a joblog.AttemptID) ([]Report, error) {
 	if err := FindReports(dir, a); err != nil {
 		return nil, err
 	}
-	dir = filepath.Join(dir, reportsDir)
 	final := filepath.Join(dir, reportName(a))
 	err := renamingReports.Pass(reportName(a), func() error {
 		err := os.Rename(filepath.Join(dir, "."+reportName(a)), final)
@@ -122,7 +122,7 @@ func CommitReports(dir string, a joblog.AttemptID) ([]Report, error) {
 
 // SyncReports makes durable which reports count.
 func SyncReports(dir string) error {
-	err := syncingReports.Pass("", func() error { return storage.SyncFolder(filepath.Join(dir, reportsDir)) })
+	err := syncingReports.Pass("", func() error { return storage.SyncFolder(dir) })
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
@@ -139,7 +139,7 @@ func readReports(name string) (reports []Report, err error) {
 
 // reportFiles lists the folder. One that is not there is empty.
 func reportFiles(dir string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, reportsDir))
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reports: %w", err)
 	}
@@ -161,7 +161,7 @@ func ReadReports(dir string) ([]Report, error) {
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		reports, err := readReports(filepath.Join(dir, reportsDir, name))
+		reports, err := readReports(filepath.Join(dir, name))
 		if err != nil {
 			return nil, fmt.Errorf("reports in %s: %w", name, err)
 		}
@@ -204,9 +204,9 @@ func WithdrawReports(dir string, epoch uint64, keep map[joblog.AttemptID]bool, u
 			void = append(void, name) // it was never written to its end
 			continue
 		}
-		all, err := readReports(filepath.Join(dir, reportsDir, name))
+		all, err := readReports(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) { // it was made to count meanwhile
-			all, err = readReports(filepath.Join(dir, reportsDir, reportName(a)))
+			all, err = readReports(filepath.Join(dir, reportName(a)))
 		}
 		if err != nil {
 			return fmt.Errorf("reports of %s, which are to be taken back: %w", a, err)
@@ -231,7 +231,7 @@ func WithdrawReports(dir string, epoch uint64, keep map[joblog.AttemptID]bool, u
 // removeReports removes a file of the folder; one that is not there is fine.
 func removeReports(dir, name string) error {
 	err := removingReports.Pass(strings.TrimLeft(name, "."), func() error {
-		err := os.Remove(filepath.Join(dir, reportsDir, name))
+		err := os.Remove(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -16,6 +16,9 @@ type commitRounds struct {
 	busy   bool // one is being carried out
 }
 
+// reports is where attempts leave what they report.
+func (m *Batch) reports() string { return control.ReportsOf(m.cfg.OutputDir, m.cfg.Run) }
+
 // commitNext carries out one round after the other beside the loop.
 func (m *Batch) commitNext() {
 	if m.commits.busy || len(m.commits.rounds) == 0 {
@@ -58,7 +61,7 @@ var errClosed = errors.New("the master is closed")
 func (m *Batch) commit(round []joblog.AttemptID) batch.OutputCommitted {
 	var missing *control.MissingReportsError
 	for _, id := range round {
-		if err := control.FindReports(m.cfg.OutputDir, id); err != nil {
+		if err := control.FindReports(m.reports(), id); err != nil {
 			return batch.OutputCommitted{Err: err, Permanent: errors.As(err, &missing)}
 		}
 	}
@@ -74,7 +77,7 @@ func (m *Batch) commit(round []joblog.AttemptID) batch.OutputCommitted {
 	if len(folders) == 0 && len(e.Attempts) == 0 {
 		return e
 	}
-	if err := errors.Join(control.SyncReports(m.cfg.OutputDir), syncAll(folders)); err != nil {
+	if err := errors.Join(control.SyncReports(m.reports()), syncAll(folders)); err != nil {
 		return batch.OutputCommitted{Err: err}
 	}
 	return e
@@ -84,7 +87,7 @@ func (m *Batch) commitAttempt(id joblog.AttemptID, folders map[string]bool) erro
 	if err := m.mayAct(); err != nil {
 		return fmt.Errorf("commit %s: %w", id, err)
 	}
-	reports, err := control.CommitReports(m.cfg.OutputDir, id)
+	reports, err := control.CommitReports(m.reports(), id)
 	if err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (m *Batch) withdraw(keep []joblog.AttemptID) {
 			if err := m.mayAct(); err != nil {
 				return err
 			}
-			return control.WithdrawReports(m.cfg.OutputDir, uint64(m.cfg.Epoch), kept, m.undo)
+			return control.WithdrawReports(m.reports(), uint64(m.cfg.Epoch), kept, m.undo)
 		}, func(err error) { m.step(batch.OutputWithdrawn{Err: err}) })
 	})
 }
@@ -153,7 +156,7 @@ func (m *Batch) dropOutput() error {
 		return err
 	}
 	epoch := uint64(m.cfg.Epoch)
-	errs := []error{control.DropReports(m.cfg.OutputDir, epoch)}
+	errs := []error{control.DropReports(m.reports(), epoch)}
 	for i := range m.cfg.Graph.Vertices {
 		for _, o := range m.cfg.Graph.Vertices[i].Operators {
 			f, ok, err := operator.SinkFolder(o.Operator, o.ID, o.Params, m.cfg.OutputDir, m.cfg.Run)

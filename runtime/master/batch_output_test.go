@@ -107,7 +107,7 @@ func TestBatchMasterDiesBetweenCommits(t *testing.T) {
 				<-killed
 				disarm()
 				w.leave()
-				if reports, files := visible(j.in("reports")), visible(j.in("output")); len(reports) != 5 || len(files) != 1 {
+				if reports, files := visible(j.in("reports/run")), visible(j.in("output")); len(reports) != 5 || len(files) != 1 {
 					t.Fatalf("committed by the first master: %q and %q", reports, files)
 				}
 
@@ -137,7 +137,7 @@ func TestBatchMasterDiesBetweenCommits(t *testing.T) {
 				if got := j.in("output"); !slices.Equal(got, want) {
 					t.Errorf("files %q, want %q", got, want)
 				}
-				if got := j.in("reports"); len(got) != 6 || len(visible(got)) != 6 {
+				if got := j.in("reports/run"); len(got) != 6 || len(visible(got)) != 6 {
 					t.Errorf("reports %q", got)
 				}
 				m.Close()
@@ -182,7 +182,7 @@ func TestBatchDeposedMasterCommitsNothing(t *testing.T) {
 		if err := m.Err(); err != nil {
 			t.Error(err)
 		}
-		reports, files := j.in("reports"), j.in("output")
+		reports, files := j.in("reports/run"), j.in("output")
 		if len(files) != 2 || len(reports) != 6 {
 			t.Errorf("%q and %q", reports, files)
 		}
@@ -191,7 +191,7 @@ func TestBatchDeposedMasterCommitsNothing(t *testing.T) {
 		j.put(later)
 		close(resume)
 		time.Sleep(5 * time.Minute) // all its limits
-		if r, f := j.in("reports"), j.in("output"); !slices.Equal(r, reports) || len(f) != 3 || !slices.Contains(f, later) {
+		if r, f := j.in("reports/run"), j.in("output"); !slices.Equal(r, reports) || len(f) != 3 || !slices.Contains(f, later) {
 			t.Errorf("the deposed master made %q of %q, and %q of %q", r, reports, f, files)
 		}
 		if j.result.kept != kept {
@@ -243,7 +243,7 @@ func TestBatchCancelledJobLeavesNothing(t *testing.T) {
 		if files := j.in("output"); !slices.Equal(files, others) {
 			t.Errorf("files %q, want %q", files, others)
 		}
-		if reports := j.in("reports"); len(reports) > 0 {
+		if reports := j.in("reports/run"); len(reports) > 0 {
 			t.Errorf("reports %q", reports)
 		}
 		m.Close()

@@ -122,5 +122,5 @@ func (m *Batch) Figures() control.BatchFigures {
 
 // Reports are what the operators of a finished job reported.
 func (m *Batch) Reports(context.Context) ([]control.Report, error) {
-	return control.ReadReports(m.cfg.OutputDir)
+	return control.ReadReports(m.reports())
 }

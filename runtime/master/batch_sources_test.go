@@ -190,7 +190,7 @@ func (w *readers) running() (ids []joblog.AttemptID) {
 }
 
 func (w *readers) finish(x *reading) {
-	if err := control.WriteReports(w.output, x.id, nil); err != nil {
+	if err := control.WriteReports(control.ReportsOf(w.output, "run"), x.id, nil); err != nil {
 		w.t.Error(err)
 	}
 	r := batch.Result{Splits: x.splits}

@@ -230,7 +230,7 @@ func (w *actor) finish(id joblog.AttemptID) {
 		r.Results = append(r.Results, joblog.Result{DataSet: o.DataSet, Bytes: make([]int64, o.Subpartitions)})
 		w.holds = append(w.holds, batch.Held{Partition: batch.PartitionID{DataSet: o.DataSet, Producer: id}, Bytes: make([]int64, o.Subpartitions)})
 	}
-	if err := control.WriteReports(w.output, id, reports); err != nil {
+	if err := control.WriteReports(control.ReportsOf(w.output, "run"), id, reports); err != nil {
 		w.Send(control.AttemptState{Attempt: id, State: scheduling.TaskFailed, Error: err.Error()})
 		return
 	}

@@ -285,7 +285,7 @@ func (a *attempt) finished(m *control.AttemptState) error {
 	reports, splits := a.reports, a.splits
 	a.mu.Unlock()
 	if len(reports) > 0 {
-		if err := control.WriteReports(a.w.cfg.OutputDir, a.id, reports); err != nil {
+		if err := control.WriteReports(control.ReportsOf(a.w.cfg.OutputDir, a.job.msg.Run), a.id, reports); err != nil {
 			return err
 		}
 	}
