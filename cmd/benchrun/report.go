@@ -50,8 +50,12 @@ func (a *app) report(dir string, index bool) error {
 			return exit(result.ExitFailed, err)
 		}
 	} else {
-		if _, err := a.loadRun(dir); err != nil {
+		l, err := a.loadRun(dir)
+		if err != nil {
 			return err
+		}
+		for _, gap := range page.Gaps(l) {
+			fmt.Fprintf(a.stderr, "warning: %s: %s\n", filepath.Base(dir), gap)
 		}
 		if a.render == nil {
 			return errors.New("this build renders no reports")

@@ -146,6 +146,9 @@ func (l *Loaded) readRun(b []byte) error {
 	if err := json.Unmarshal(b, &l.Run); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoRun, err)
 	}
+	if !slices.Contains([]State{Running, Complete, Interrupted}, l.Run.State) {
+		return fmt.Errorf("%w: its state is %q, which is none of %s, %s, %s", ErrNoRun, l.Run.State, Running, Complete, Interrupted)
+	}
 	if lack := lacking(keys, provenance); len(lack) > 0 {
 		l.warn("run.json has no %s: where the run comes from is not fully known", strings.Join(lack, ", "))
 	}
@@ -160,9 +163,6 @@ func lacking(have map[string]json.RawMessage, want []string) []string {
 // checkRun looks at what run.json says of itself.
 func (l *Loaded) checkRun() {
 	r := &l.Run
-	if !slices.Contains([]State{Running, Complete, Interrupted}, r.State) {
-		l.warn("run.json: the state %q is none of %s, %s, %s", r.State, Running, Complete, Interrupted)
-	}
 	if r.Plan.Trials != len(r.Plan.Order) {
 		l.warn("run.json: plan.trials is %d, but plan.order has %d", r.Plan.Trials, len(r.Plan.Order))
 	}

@@ -66,8 +66,10 @@ func (b batchLab) write(t testing.TB) string {
 					x.Outcome, x.Reason, x.Phase, x.Metrics, x.Faults = result.Timeout, "after 60s still missing: running", "step-3", nil, nil
 				}
 				lines.WriteString(line(t, x))
-				if err := os.WriteFile(filepath.Join(dir, "events", x.Trial+".jsonl"), []byte(log.String()), 0o666); err != nil {
-					t.Fatal(err)
+				for path, text := range map[string]string{filepath.Join(dir, "events", x.Trial+".jsonl"): log.String(), filepath.Join(dir, "logs", x.Trial+".txt"): ""} {
+					if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}

@@ -34,7 +34,7 @@ func between(values []float64, write func(float64) string) string {
 // gain is what the loss of a master costs with and without job recovery.
 func (w *workloadView) gain() bool {
 	var with, without, free, saved, control, outage, again []float64
-	var lost []string // what, one entry a kind of cell
+	var lost []string                                         // what, one entry a kind of cell
 	losses, recovered := map[string]bool{}, map[string]bool{} // of a master, by step
 	for i, k := range w.twins() {
 		if k < 0 {

@@ -153,8 +153,7 @@ func (w *workloadView) timelines(dir string) error {
 		}
 		events, err := result.LoadEvents(dir, t.Trial)
 		if errors.Is(err, fs.ErrNotExist) {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("trial %s has no timeline; it was not kept", t.Trial))
-			continue
+			continue // see Gaps
 		}
 		if err != nil {
 			w.Warnings = append(w.Warnings, fmt.Sprintf("the timeline of trial %s is damaged: %v", t.Trial, err))

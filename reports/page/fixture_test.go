@@ -144,8 +144,10 @@ func (w *writer) workload(t testing.TB, f fixture) {
 				for _, e := range events {
 					log.WriteString(line(t, e))
 				}
-				if err := os.WriteFile(filepath.Join(w.dir, "events", x.Trial+".jsonl"), []byte(log.String()), 0o666); err != nil {
-					t.Fatal(err)
+				for path, text := range map[string]string{filepath.Join(w.dir, "events", x.Trial+".jsonl"): log.String(), filepath.Join(w.dir, "logs", x.Trial+".txt"): ""} {
+					if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}

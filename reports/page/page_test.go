@@ -452,17 +452,27 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
+// Fails if files of trials that are gone are passed over in silence.
 func TestNoTimelines(t *testing.T) {
 	dir := standard().write(t)
-	if err := os.RemoveAll(filepath.Join(dir, "events")); err != nil {
+	l, err := result.Load(dir)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if gaps := Gaps(l); len(gaps) > 0 {
+		t.Errorf("nothing is gone, and yet: %q", gaps)
+	}
+	for _, sub := range []string{"events", "logs"} {
+		if err := os.RemoveAll(filepath.Join(dir, sub)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := Render(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, dir)
-	if text := read(t, dir, "report.html"); !strings.Contains(text, "has no timeline") {
-		t.Error("the page does not say that timelines are missing")
+	if text := read(t, dir, "report.html"); !strings.Contains(text, "trials have no timeline under events/") || !strings.Contains(text, "trials have no log under logs/") {
+		t.Error("the page does not say that timelines and logs are missing")
 	}
 }
 

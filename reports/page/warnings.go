@@ -1,8 +1,12 @@
 package page
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +18,29 @@ import (
 	"benchrun/reports/verdict"
 )
 
+// Gaps says what the report of a run lacks because files of its trials are gone.
+func Gaps(l *result.Loaded) (out []string) {
+	gone := func(folder, ext string) (n int) {
+		for _, t := range l.Trials {
+			if _, err := os.Stat(filepath.Join(l.Dir, folder, baseName(t.Trial)+ext)); errors.Is(err, fs.ErrNotExist) {
+				n++
+			}
+		}
+		return n
+	}
+	of := len(l.Trials)
+	if n := gone("events", ".jsonl"); n > 0 {
+		out = append(out, fmt.Sprintf("%d of %d trials have no timeline under events/. Where it is one that would be drawn, the pictures of what happened (tasks, checkpoints and throughput; of batch jobs the useful work) are missing, and what the host did is not known.", n, of))
+	}
+	if n := gone("logs", ".txt"); n > 0 {
+		out = append(out, fmt.Sprintf("%d of %d trials have no log under logs/. The links to them lead nowhere.", n, of))
+	}
+	return out
+}
+
 // runWarnings are those that concern the run as a whole.
 func runWarnings(l *result.Loaded) []string {
-	out := slices.Clone(l.Warnings)
+	out := append(slices.Clone(l.Warnings), Gaps(l)...)
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {
 	case l.Run.State == result.Running:
