@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -102,6 +103,31 @@ func TestLeftoversThatNobodyKnows(t *testing.T) {
 		}
 		if want := "leftover_bytes is not known: nobody has said what is left in the folder of worker-1"; !strings.Contains(log, want) {
 			t.Errorf("the log does not say that %s:\n%s", want, log)
+		}
+	})
+}
+
+// The lines of a log are in order, also those that tell of earlier moments.
+//
+// Fails if lacks begins its line with an earlier moment (half a second before).
+func TestLinesOfTheLogAreInOrder(t *testing.T) {
+	f := &targettest.Target{Batch: targettest.Batch{Figures: &target.BatchFigures{Unheard: []string{"worker-1"}}}}
+	playLogged(t, f, batchHead+killSteps, func(tr *result.Trial, log string) {
+		last, stamped := -1.0, 0
+		for line := range strings.Lines(log) {
+			var at float64
+			if _, err := fmt.Sscanf(line, "%f s  ", &at); err != nil {
+				continue
+			}
+			if stamped++; at < last {
+				t.Errorf("%q comes after %.3f s", line, last)
+			}
+			last = at
+		}
+		for _, want := range []string{"kill-jobmanager down for 200ms (t0 ", "leftover_bytes is not known"} {
+			if !strings.Contains(log, want) {
+				t.Errorf("%q is not in the %d lines of\n%s", want, stamped, log)
+			}
 		}
 	})
 }

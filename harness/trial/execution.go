@@ -96,11 +96,17 @@ func (x Execution) Run(ctx context.Context) *result.Trial {
 	return t
 }
 
+// say writes a line to the log of the trial. It begins with the moment at which it is
+// said, so lines are in order; one of the timeline that it tells of is in its text.
+func (e *execution) say(format string, args ...any) {
+	fmt.Fprintf(e.Stderr, "%8.3f s  %s\n", e.Log.Now().Seconds(), fmt.Sprintf(format, args...))
+}
+
 // begunAnew says in the log which master wiped a log that it could not read.
 func (e *execution) begunAnew() {
 	for _, ev := range e.Log.Events() {
 		if ev.Kind == timeline.EventReplayed && ev.Reason != "" {
-			fmt.Fprintf(e.Stderr, "%8.3f s  the job began anew, its log was wiped: %s\n", ev.T.Seconds(), ev.Reason)
+			e.say("the job began anew, its log was wiped: %s (at %.3f s)", ev.Reason, ev.T.Seconds())
 		}
 	}
 }
@@ -143,7 +149,7 @@ func (e *execution) run(ctx context.Context) error {
 	e.jobCtx = jobCtx
 	for _, s := range e.Workload.Steps {
 		e.phase = s.Name
-		fmt.Fprintf(e.Stderr, "%8.3f s  step %s\n", e.Log.Now().Seconds(), s.Name)
+		e.say("step %s", s.Name)
 		if e.Phase != nil {
 			e.Phase(s.Name)
 		}

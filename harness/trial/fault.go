@@ -43,7 +43,7 @@ func (e *execution) fault(ctx context.Context, s spec.Step) error {
 		e.obs.add(ev)
 		e.next++
 	}
-	fmt.Fprintf(e.Stderr, "%8.3f s  %s %s\n", t0.Seconds(), s.Do.Kind, aim(f))
+	e.say("%s %s (t0 %.3f s)", s.Do.Kind, aim(f), t0.Seconds())
 	e.obs.fault(s.Do, t0, e.restarts(s.Do))
 	e.sunk = e.job.Status().SinkRecords
 	e.windows = append(e.windows, Window{Name: s.Name, Kind: s.Do.Kind, T0: t0})

@@ -301,7 +301,7 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 	}
 	t.Metrics["wasted_bytes"] = float64(newLedger(events, nil).wasted(consumersOf(e.Workload)))
 	e.unrecovered(t, end)
-	e.remark(t, end, unprotected(events, end))
+	e.remark(t, unprotected(events, end))
 	if e.out == nil || e.out.Batch == nil {
 		return
 	}

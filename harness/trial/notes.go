@@ -17,7 +17,7 @@ func (e *execution) lacks(t *result.Trial, at time.Duration, metric, why string)
 		t.Absent = map[string]string{}
 	}
 	t.Absent[metric] = why
-	fmt.Fprintf(e.Stderr, "%8.3f s  %s is not known: %s\n", at.Seconds(), metric, why)
+	e.say("%s is not known: %s (at %.3f s)", metric, why, at.Seconds())
 }
 
 // unrecovered says of each loss of a master after which no task was left to run
@@ -41,9 +41,9 @@ func (e *execution) unrecovered(t *result.Trial, end time.Duration) {
 }
 
 // remark notes what else to know of a trial that is ok.
-func (e *execution) remark(t *result.Trial, at time.Duration, notes []string) {
+func (e *execution) remark(t *result.Trial, notes []string) {
 	for _, n := range notes {
-		fmt.Fprintf(e.Stderr, "%8.3f s  %s\n", at.Seconds(), n)
+		e.say("%s", n)
 	}
 	t.Notes = append(t.Notes, notes...)
 }
