@@ -1,9 +1,13 @@
 package worker
 
 import (
+	"context"
+	"errors"
+	"net"
 	"testing"
 
 	"benchrun/runtime/control"
+	"benchrun/runtime/exchange"
 	"benchrun/runtime/scheduling/batch"
 )
 
@@ -52,5 +56,42 @@ func TestOthers(t *testing.T) {
 				t.Errorf("%s: %s is at %q, not %q", x.what, id, got, want)
 			}
 		}
+	}
+}
+
+// deadNetwork notes who was dialled last, and reaches nobody.
+type deadNetwork struct {
+	exchange.Network
+	addr string
+}
+
+func (d *deadNetwork) Dial(_ context.Context, addr string) (net.Conn, error) {
+	d.addr = addr
+	return nil, errors.New("nobody there")
+}
+
+// A task was told to read from worker-2; at the next master that is worker-0, and
+// another process is worker-2.
+//
+// Fails if client looks for who has the name now, or if what breaks is told by the name
+// at the master before.
+func TestAdoptedTasksReadFromWhoHasTheirInput(t *testing.T) {
+	n := &deadNetwork{}
+	w := &Batch{}
+	w.peers = peers{network: n}
+	defer w.peers.close(false)
+	w.mu.others = others{}
+	w.mu.others.learn(control.Peers{Epoch: 1, Workers: []control.Peer{{Name: "worker-2", Identity: "a", Addr: "there"}}})
+	holder := w.mu.others.called("worker-2")
+	w.mu.others.learn(control.Peers{Epoch: 2, Workers: []control.Peer{{Name: "worker-0", Identity: "a", Addr: "there"}, {Name: "worker-2", Identity: "b", Addr: "elsewhere"}}})
+	_, err := w.client(t.Context(), holder)
+	if n.addr != "there" {
+		t.Errorf("%q is dialled: %v", n.addr, err)
+	}
+	if _, _, peer := (&attempt{w: w}).classify(err); peer != "worker-0" {
+		t.Errorf("the master is told of %q", peer)
+	}
+	if _, err := w.client(t.Context(), w.mu.others.called("worker-1")); !errors.Is(err, errNoAddress) {
+		t.Errorf("one that there is not: %v", err)
 	}
 }
