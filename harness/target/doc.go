@@ -10,6 +10,7 @@
 //
 // The timeline of a batch job has, besides the states of job and tasks,
 //
+//	task-state FAILED     reason
 //	task-state FINISHED   records: consumed, of a source those emitted; bytes: written to partitions
 //	task-state RUNNING    once more, with the detail "adopted", when a new master goes on with a running task;
 //	                      of one that has finished by then only the end is told

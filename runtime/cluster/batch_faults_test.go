@@ -46,7 +46,8 @@ func TestBatchTaskFailsAlone(t *testing.T) {
 // The connection to a producer's worker breaks: the consumer runs again, the
 // producer, whose output is all right, does not.
 //
-// Fails if classify takes a broken connection for a lost partition.
+// Fails if classify takes a broken connection for a lost partition, or if a task's
+// failure is in the timeline without its reason.
 func TestBatchTransferErrorRunsTheConsumerAgain(t *testing.T) {
 	j := simple(200_000, 2)
 	j.Nodes[1].Params = []byte(`{"Cost":5000}`)
@@ -69,7 +70,7 @@ func TestBatchTransferErrorRunsTheConsumerAgain(t *testing.T) {
 		t.Errorf("sources finished %d times, not 2", n)
 	}
 	failed := count(log, func(e timeline.Event) bool {
-		return e.Kind == timeline.TaskState && e.State == "FAILED" && e.Vertex == "sum"
+		return e.Kind == timeline.TaskState && e.State == "FAILED" && e.Vertex == "sum" && e.Reason != ""
 	})
 	if failed == 0 {
 		t.Error("no consumer noticed the broken connection")
