@@ -71,15 +71,17 @@ func TestRunnerSweepsAfterAKill(t *testing.T) {
 	}
 }
 
-// Fails if two trials, or those of two runs, have one id.
+// Fails if two trials, or those of two runs, have one id, or one has two.
 func TestSubmissions(t *testing.T) {
 	seen := map[string]bool{}
-	for _, run := range []string{"a", "b", "a/0001"} {
-		for _, id := range []string{"0001-x", "0002-x"} {
-			seen[submission(run, id)] = true
+	for range 2 { // it is the same whenever it is asked for
+		for _, run := range []string{"a", "b", "a/0001"} {
+			for _, id := range []string{"0001-x", "0002-x"} {
+				seen[submission(run, id)] = true
+			}
 		}
 	}
-	if len(seen) != 6 || submission("a", "0001-x") != submission("a", "0001-x") {
-		t.Errorf("%v", seen)
+	if len(seen) != 6 {
+		t.Errorf("%d ids of 6 trials", len(seen))
 	}
 }
