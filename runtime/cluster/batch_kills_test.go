@@ -331,7 +331,9 @@ func (m *mishap) disturb(what string) {
 func (m *mishap) freezeAndKill(what string) {
 	from := len(m.log.Events())
 	err := m.c.FreezeWorker(m.draw(2), silence+time.Duration(100+m.draw(600))*time.Millisecond, func() { m.note(what + ", frozen") })
-	if err == nil && reached(m.t, m.c, m.log, &from, kind(timeline.WorkerLost)) {
+	if err == nil && reached(m.t, m.c, m.log, &from, func(e timeline.Event) bool {
+		return e.Kind == timeline.WorkerLost && strings.HasPrefix(e.Reason, "no heartbeat")
+	}) {
 		err = m.c.KillMaster(time.Duration(m.draw(500))*time.Millisecond, func() { m.note(what); m.toll.add(freezes); m.toll.add(masterKills) })
 	}
 	if err != nil {
