@@ -75,3 +75,19 @@ func TestBatchSubmissionOutlivesTheMaster(t *testing.T) {
 		t.Errorf("submitted at %v, killed at %v", told, at)
 	}
 }
+
+// The master is killed when the job has ended: what nobody can be asked any more is not
+// known, and who has not said it is named.
+//
+// Fails if Batch takes the end of the job for an error.
+func TestBatchFiguresWithoutAMaster(t *testing.T) {
+	c, _ := setup{workers: 2, slots: 2, options: recovering(nil)}.batchProcesses(t, simple(1000, 4))
+	finish(t, c).exactly(t, 1000)
+	if err := c.KillMaster(time.Hour, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := c.Batch(t.Context())
+	if err != nil || f.Leftover != nil || len(f.Unheard) != 2 {
+		t.Errorf("figures %+v, %v", f, err)
+	}
+}

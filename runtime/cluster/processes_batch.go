@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,8 @@ func (c *Processes) Batch(ctx context.Context) (*BatchFigures, error) {
 		return nil, nil
 	}
 	t, err := c.askLeader(ctx, control.GetLoad{})
-	if err != nil {
+	ended := errors.Is(err, errJobEnded) // and its last master was killed
+	if err != nil && !ended {
 		return nil, fmt.Errorf("figures of the batch job: %w", err)
 	}
 	load, _ := t.Data.(control.Load)
@@ -24,6 +26,7 @@ func (c *Processes) Batch(ctx context.Context) (*BatchFigures, error) {
 	l := c.mu.past
 	c.mu.Unlock()
 	l.now(load.Batch)
+	l.sum.Ended = l.sum.Ended || ended
 	return l.figures(&c.folders), nil
 }
 
