@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"benchrun/harness/result"
+	"benchrun/reports/page"
 	"benchrun/runtime/options"
 	"benchrun/workloads/spec"
 
@@ -190,9 +191,16 @@ func lookup(name string) (explanation, bool) {
 		}
 		return e, true
 	}
-	for _, w := range words {
+	for _, w := range slices.Concat(words, headings) {
 		if w.name == name {
 			return explanation{w.name, w.kind, w.help, nil}, true
+		}
+	}
+	for _, m := range slices.Concat(result.Metrics(), result.DerivedMetrics()) {
+		if page.InWords(m.Name) == name || tableTitle(m.Name) == name {
+			x, ok := lookup(m.Name)
+			x.Name = name + ": " + m.Name
+			return x, ok
 		}
 	}
 	return explainKey(name)
@@ -259,8 +267,11 @@ func allWords() []string {
 			out = append(out, i.Short)
 		}
 	}
-	for _, m := range result.Metrics() {
-		out = append(out, m.Name)
+	for _, m := range slices.Concat(result.Metrics(), result.DerivedMetrics()) {
+		out = append(out, m.Name, page.InWords(m.Name))
+		if title := tableTitle(m.Name); title != "" && title != page.InWords(m.Name) {
+			out = append(out, title)
+		}
 	}
 	for _, x := range spec.Actions() {
 		out = append(out, x.Name)
@@ -268,7 +279,7 @@ func allWords() []string {
 	for _, o := range spec.Operators() {
 		out = append(out, o.Name)
 	}
-	for _, w := range words {
+	for _, w := range slices.Concat(words, headings) {
 		out = append(out, w.name)
 	}
 	for _, table := range spec.Tables() {

@@ -35,6 +35,16 @@ var batchColumns = []tableColumn{
 	{"avoidable_reexecuted_fraction", "avoidably redone"},
 }
 
+// tableTitle is what the table calls a metric; empty: it has no column of its own.
+func tableTitle(metric string) string {
+	for _, c := range slices.Concat(columns, batchColumns) {
+		if c.metric == metric {
+			return c.title
+		}
+	}
+	return ""
+}
+
 // writeTables prints one table a workload: the medians of each cell.
 func writeTables(out io.Writer, l *result.Loaded) {
 	for _, w := range l.Run.Workloads {

@@ -109,7 +109,7 @@ func TestLeftoversThatNobodyKnows(t *testing.T) {
 
 // The lines of a log are in order, also those that tell of earlier moments.
 //
-// Fails if lacks begins its line with an earlier moment (half a second before).
+// Fails if lacks begins its line with an earlier moment (three seconds before).
 func TestLinesOfTheLogAreInOrder(t *testing.T) {
 	f := &targettest.Target{Batch: targettest.Batch{Figures: &target.BatchFigures{Unheard: []string{"worker-1"}}}}
 	playLogged(t, f, batchHead+killSteps, func(tr *result.Trial, log string) {

@@ -45,6 +45,9 @@ var shortNames = map[string]string{
 	"recovery_efficiency":                "recovery efficiency",
 }
 
+// InWords is what pages call a metric.
+func InWords(metric string) string { return short(metric) }
+
 // short is the name of a metric in words.
 func short(metric string) string {
 	step := ""
