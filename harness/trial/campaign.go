@@ -178,7 +178,7 @@ func (c *Campaign) task(s result.Slot, n int) (Task, error) {
 		if c.Sweep == nil {
 			return nil
 		}
-		return c.Sweep(private(w, id), job)
+		return c.Sweep(private(w, id, job), job)
 	}
 	return Task{
 		Sweep: sweep,

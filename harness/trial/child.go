@@ -104,7 +104,7 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 		delays[point] = time.Duration(us) * time.Microsecond
 	}
 	t := Execution{
-		Workload: private(job, r.Trial), Target: sut, Block: r.Block, Folder: r.Folder, Keep: r.Keep, Scratch: r.FromScratch, Submission: r.Submission, Delays: delays, Log: log, Stderr: stderr,
+		Workload: private(job, r.Trial, r.Submission), Target: sut, Block: r.Block, Folder: r.Folder, Keep: r.Keep, Scratch: r.FromScratch, Submission: r.Submission, Delays: delays, Log: log, Stderr: stderr,
 		Phase: func(step string) { w.send(Message{Phase: step}) },
 	}.Run(ctx)
 	sampled()
@@ -116,16 +116,21 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 }
 
 // private gives a trial its own part of every folder that the workload names,
-// so that it meets nothing of the trials before it.
-func private(w *spec.Workload, id string) *spec.Workload {
+// so that it meets nothing of the trials before it. Trials of two runs have the same
+// ids: files of a batch job say whose they are, those of a streaming one do not.
+func private(w *spec.Workload, id, submission string) *spec.Workload {
 	out := *w
+	files := id
+	if w.Mode != spec.Batch && submission != "" {
+		files += "-" + submission
+	}
 	if strings.HasPrefix(out.Cluster.Storage, "file://") {
 		out.Cluster.Storage = strings.TrimRight(out.Cluster.Storage, "/") + "/" + id
 	}
 	out.Vertices = slices.Clone(w.Vertices)
 	for i := range out.Vertices {
 		if p := &out.Vertices[i].Params; p.Path != "" {
-			p.Path = filepath.Join(p.Path, id)
+			p.Path = filepath.Join(p.Path, files)
 		}
 	}
 	return &out

@@ -38,10 +38,11 @@ func sweep(folder *result.Folder, l *result.Loaded, files map[string]*spec.File,
 		}
 		_, workload, _ := strings.Cut(e.Name(), "-")
 		if f := files[workload]; f != nil && sinks != nil {
+			job := submission(l.Run.Run, e.Name())
 			for _, c := range f.Cells() { // which it was, nobody has written down
 				w, err := f.Resolve(c.ID)
 				if err == nil {
-					err = sinks(private(w, e.Name()), submission(l.Run.Run, e.Name()))
+					err = sinks(private(w, e.Name(), job), job)
 				}
 				if err != nil {
 					return fmt.Errorf("files that the trial %s has left: %w", e.Name(), err)

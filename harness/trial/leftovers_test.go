@@ -85,3 +85,22 @@ func TestSubmissions(t *testing.T) {
 		t.Errorf("%d ids of 6 trials", len(seen))
 	}
 }
+
+// Trials of two runs that write to one folder read their own files, though they have
+// the same ids. A batch job's path is that of the trial.
+//
+// Fails if private leaves the submission out of a streaming job's path.
+func TestPathsOfTwoRuns(t *testing.T) {
+	path := func(mode, submission string) string {
+		w := &spec.Workload{Mode: mode, Vertices: []spec.Vertex{{ID: "out", Operator: "file-sink", Params: spec.Params{Path: "/data"}}}}
+		return private(w, "0001-x", submission).Vertices[0].Params.Path
+	}
+	for got, want := range map[string]string{
+		path(spec.Streaming, "AAA"): "/data/0001-x-AAA", path(spec.Streaming, "BBB"): "/data/0001-x-BBB",
+		path(spec.Streaming, ""): "/data/0001-x", path(spec.Batch, "AAA"): "/data/0001-x",
+	} {
+		if got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}
