@@ -13,6 +13,7 @@ var headings = []word{
 	{"whole trial", "heading", "rows of metrics from submission to the end of the job, which belong to no fault"},
 	{"blocks", "heading", "in how many blocks, of those planned, both sides of a ratio are there"},
 	{"noise floor", "heading", "how far the median of so many ratios of makespans lies from 1 by chance, as neighbouring blocks without job recovery say; an overhead below it cannot be told from noise"},
+	{"finished tasks not known", "heading", "what reports of older versions call the durability gap, durability_gap_tasks"},
 	{"outage", "heading", "batch: from the loss of a master to the first task under the next one: control_recovery_s, shaded in the curves of useful work"},
 	{"recording", "heading", "recording_overhead: the share of the machine that writing the event log took, measured in the run itself"},
 	{"avoidable", "heading", "finished work that was done again although its output was still there, or that nobody needed any more; see avoidable_reexecuted_fraction"},
