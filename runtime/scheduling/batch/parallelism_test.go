@@ -81,7 +81,8 @@ func TestRangesCoverEverythingOnce(t *testing.T) {
 }
 
 // BR-6: fails if Assign takes a split that another subtask has, or one that a
-// finished subtask contains, or if it keeps one that came before the error.
+// finished subtask contains, or if it keeps one that came before the error. Fails if
+// Finish takes an end without a split that was given.
 func TestLedgerRefusesASplitInTwoPlaces(t *testing.T) {
 	l := NewLedger("source")
 	l.Discover([]string{"a", "b", "c"})
@@ -99,6 +100,7 @@ func TestLedgerRefusesASplitInTwoPlaces(t *testing.T) {
 		{func() error { return l.Assign(0, []string{"b"}) }, false},
 		{func() error { return l.Finish(1, []string{"b"}) }, false},
 		{func() error { l.Return(0); return l.Assign(1, []string{"a", "b", "c"}) }, true},
+		{func() error { return l.Finish(1, []string{"a", "c"}) }, false},
 		{func() error { l.Reset(); return l.Finish(2, []string{"c"}) }, true},
 	}
 	for i, s := range steps {

@@ -70,10 +70,27 @@ func (l *Ledger) Assign(subtask int, splits []string) error {
 	return nil
 }
 
+// UnreadError: a subtask has finished without a split that it was given.
+type UnreadError struct {
+	Vertex, Split string
+	Subtask       int
+}
+
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("subtask %d of vertex %q has finished without split %q, which it was given", e.Subtask, e.Vertex, e.Split)
+}
+
 // Finish: a subtask has finished, and these are all splits it has read.
 func (l *Ledger) Finish(subtask int, splits []string) error {
 	if err := l.Assign(subtask, splits); err != nil {
 		return err
+	}
+	if len(l.of[subtask]) > len(splits) {
+		for _, s := range l.Of(subtask) {
+			if !slices.Contains(splits, s) {
+				return &UnreadError{l.vertex, s, subtask}
+			}
+		}
 	}
 	l.finished[subtask] = true
 	return nil
