@@ -31,6 +31,28 @@ func Worse(a, b Exit) Exit {
 	return b
 }
 
+// columnOf is the cell and build of a trial: the slot of its block 0.
+func columnOf(t *Trial) Slot {
+	return Slot{Workload: t.Workload, Cell: t.Cell, Build: t.Build}
+}
+
+// havePrimary tells of which cells and builds there is a sample of the primary metric:
+// without one there is nothing to judge, whatever the reason.
+func (l *Loaded) havePrimary() map[Slot]bool {
+	out := map[Slot]bool{}
+	primary := map[string]string{}
+	for _, w := range l.Run.Workloads {
+		primary[w.Name] = w.Primary
+	}
+	for i := range l.Trials {
+		t := &l.Trials[i]
+		if _, ok := t.Value(primary[t.Workload]); ok && t.Outcome == OK && !t.Warmup {
+			out[columnOf(t)] = true
+		}
+	}
+	return out
+}
+
 // Exit is the exit code that the lines of a run give, with the reasons. Why
 // trials are missing, the lines do not tell: the code for it is the caller's.
 func (l *Loaded) Exit(missing Exit) (Exit, []string) {
@@ -40,20 +62,27 @@ func (l *Loaded) Exit(missing Exit) (Exit, []string) {
 		code = Worse(code, c)
 		reasons = append(reasons, fmt.Sprintf(format, args...))
 	}
-	expected := map[string][]string{}
+	workloads := map[string]Workload{}
 	for _, w := range l.Run.Workloads {
-		expected[w.Name] = w.Expected
+		workloads[w.Name] = w
 	}
+	judged := l.havePrimary()
 	measured, unsupported, why := 0, 0, ""
 	for _, t := range l.Trials {
 		where := fmt.Sprintf("trial %s (%s %s block %d)", t.Trial, t.Workload, t.Cell, t.Block)
 		switch t.Outcome {
 		case OK:
 			measured++
-			for _, m := range expected[t.Workload] {
-				_, ok := t.Metrics[m]
-				if _, known := t.Absent[m]; !ok && !known {
+			w := workloads[t.Workload]
+			for _, m := range w.Expected {
+				if _, ok := t.Value(m); ok {
+					continue
+				}
+				switch why, known := t.Absent[m]; {
+				case !known:
 					say(ExitFailed, "%s: the metric %s is absent", where, m)
+				case m == w.Primary && !judged[columnOf(&t)]:
+					say(ExitFailed, "%s: the primary metric %s is absent, as in all trials of the cell: %s", where, m, why)
 				}
 			}
 		case Incorrect:

@@ -488,29 +488,3 @@ func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
-
-// A metric of which a trial says why it is absent does not fail the run.
-//
-// Fails if Exit does not look for the reason.
-func TestAbsentWithAReason(t *testing.T) {
-	m := plannedRun(t)
-	m["workloads"] = []any{map[string]any{"name": "w", "expected": []any{"control_recovery_s"}}}
-	lines := goodLines()
-	for i := range lines {
-		lines[i].Absent = map[string]string{"control_recovery_s": "no task was left to run"}
-	}
-	l, err := Load(folder(t, marshal(t, m), encode(t, lines...)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, why := l.Exit(ExitInterrupted); code != ExitOK {
-		t.Errorf("%d %q", code, why)
-	}
-	lines[0].Absent = nil
-	if l, err = Load(folder(t, marshal(t, m), encode(t, lines...))); err != nil {
-		t.Fatal(err)
-	}
-	if code, why := l.Exit(ExitInterrupted); code != ExitFailed || len(why) != 1 {
-		t.Errorf("%d %q", code, why)
-	}
-}
