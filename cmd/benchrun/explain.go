@@ -193,22 +193,57 @@ func lookup(name string) (explanation, bool) {
 	}
 	for _, w := range slices.Concat(words, headings) {
 		if w.name == name {
-			return explanation{w.name, w.kind, w.help, nil}, true
+			e := explanation{w.name, w.kind, w.help, nil}
+			for _, u := range usesOfKey(name) {
+				e.Facts = append(e.Facts, []string{"key of workload files, " + u[0], u[1]})
+			}
+			return e, true
 		}
 	}
 	for _, m := range slices.Concat(result.Metrics(), result.DerivedMetrics()) {
-		if page.InWords(m.Name) == name || tableTitle(m.Name) == name {
+		if isTitle(name, m) {
 			x, ok := lookup(m.Name)
 			x.Name = name + ": " + m.Name
 			return x, ok
 		}
 	}
-	return explainKey(name)
+	if e, ok := explainKey(name); ok {
+		return e, true
+	}
+	return explainLater(name)
 }
 
-// explainKey tells of a key of workload files, of all tables that have it.
-func explainKey(name string) (explanation, bool) {
-	e := explanation{Name: name, Kind: "key of workload files"}
+// isTitle tells whether pages or tables call a metric by a name.
+func isTitle(name string, m result.Metric) bool {
+	return page.InWords(m.Name) == name || name != "" && tableTitle(m.Name) == name
+}
+
+// explainLater explains what heads the columns of a later fault, <step>.<title> in
+// tables and <step>: <title> on pages.
+func explainLater(name string) (explanation, bool) {
+	for _, mark := range []string{".", ": "} {
+		i := strings.LastIndex(name, mark)
+		if i <= 0 {
+			continue
+		}
+		title := name[i+len(mark):]
+		if title == "recovery" {
+			return lookup(title)
+		}
+		for _, m := range result.Metrics() {
+			if m.PerFault && isTitle(title, m) {
+				x, ok := lookup(m.Name)
+				x.Name = name + ": " + m.Name
+				return x, ok
+			}
+		}
+	}
+	return explanation{}, false
+}
+
+// usesOfKey are the tables of workload files that have a key, each with what the key
+// means there.
+func usesOfKey(name string) (uses [][]string) {
 	for _, table := range spec.Tables() {
 		for _, k := range spec.Keys(table) {
 			if k.Name != name || k.Help == "" {
@@ -221,18 +256,19 @@ func explainKey(name string) (explanation, bool) {
 			if table == spec.TableFile {
 				table = "at the top"
 			}
-			e.Facts = append(e.Facts, []string{table, help})
+			uses = append(uses, []string{table, help})
 		}
 	}
-	if len(e.Facts) == 0 {
-		return e, false
-	}
+	return uses
+}
+
+// explainKey tells of a key of workload files, of all tables that have it.
+func explainKey(name string) (explanation, bool) {
+	e := explanation{Name: name, Kind: "key of workload files", Help: "has a meaning in several tables", Facts: usesOfKey(name)}
 	if len(e.Facts) == 1 {
 		e.Help, e.Facts = e.Facts[0][1], [][]string{{"table", e.Facts[0][0]}}
-	} else {
-		e.Help = "has a meaning in several tables"
 	}
-	return e, true
+	return e, len(e.Facts) > 0
 }
 
 func explainOption(i *options.Info) explanation {

@@ -132,3 +132,57 @@ func TestEveryHeadingIsExplained(t *testing.T) {
 		}
 	}
 }
+
+// A heading that is also a key of workload files is explained as both.
+//
+// Fails if headings, or words, leave out what the key means.
+func TestHeadingsHideNoKey(t *testing.T) {
+	hidden := 0
+	for _, w := range slices.Concat(words, headings) {
+		uses := usesOfKey(w.name)
+		x, ok := lookup(w.name)
+		if !ok || x.Help != w.help { // an option, a fault, an operator or a metric
+			continue
+		}
+		for _, u := range uses {
+			hidden++
+			if !slices.ContainsFunc(x.Facts, func(f []string) bool { return strings.HasSuffix(f[0], u[0]) && f[1] == u[1] }) {
+				t.Errorf("%q does not say what the key means in %s: %q", w.name, u[0], x.Facts)
+			}
+		}
+	}
+	for _, name := range []string{"from", "run", "options"} {
+		if len(usesOfKey(name)) == 0 {
+			t.Errorf("%q is no key", name)
+		}
+	}
+	if hidden < 3 {
+		t.Errorf("%d keys were looked at", hidden)
+	}
+}
+
+// What heads the columns of later faults is explained as that of the first.
+//
+// Fails if the step is not cut, if a metric of the whole trial counts as one of a
+// fault, or if any word may follow a step, or if
+// a word of the lab is taken for a title.
+func TestHeadingsOfLaterFaults(t *testing.T) {
+	for name, want := range map[string]string{
+		"kill.control recovery":                "control_recovery_s",
+		"w.parity":                             "time_to_parity_s",
+		"the last.one.parity":                  "time_to_parity_s",
+		"kill.control_recovery_s":              "control_recovery_s",
+		page.InWords("w.time_to_parity_s"):     "time_to_parity_s",
+		"w." + tableTitle("time_to_running_s"): "time_to_running_s",
+		"w.recovery":                           "recovery",
+		"w." + tableTitle("makespan_s"):        "",
+		"w.kill-worker":                        "",
+		".parity":                              "",
+		"w.":                                   "",
+	} {
+		x, ok := lookup(name)
+		if ok != (want != "") || !strings.HasSuffix(x.Name, want) {
+			t.Errorf("%q: %v %q, want %q", name, ok, x.Name, want)
+		}
+	}
+}
