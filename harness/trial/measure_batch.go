@@ -300,7 +300,7 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 		t.Metrics["makespan_s"] = float64((end - begin).Microseconds()) / 1e6
 	}
 	t.Metrics["wasted_bytes"] = float64(newLedger(events, nil).wasted(consumersOf(e.Workload)))
-	e.unrecovered(t, end)
+	e.unrecovered(t, events, end)
 	e.remark(t, unprotected(events, end))
 	if e.out == nil || e.out.Batch == nil {
 		return
@@ -313,7 +313,11 @@ func (e *execution) wholeBatch(t *result.Trial, events []timeline.Event) {
 	}
 	put("leftover_bytes", b.LeftoverBytes)
 	if len(b.Unheard) > 0 {
-		e.lacks(t, end, "leftover_bytes", "nobody has said what is left in the folder of "+strings.Join(b.Unheard, ", "))
+		at := end
+		if at < 0 {
+			at = lastMoment(events)
+		}
+		e.lacks(t, at, "leftover_bytes", "nobody has said what is left in the folder of "+strings.Join(b.Unheard, ", "))
 	}
 	if options.BatchJobRecovery.Get(e.Workload.Options) {
 		put("event_log_bytes", b.EventLogBytes)

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"benchrun/harness/result"
@@ -22,7 +23,7 @@ func (e *execution) lacks(t *result.Trial, at time.Duration, metric, why string)
 
 // unrecovered says of each loss of a master after which no task was left to run
 // that there was no control recovery.
-func (e *execution) unrecovered(t *result.Trial, end time.Duration) {
+func (e *execution) unrecovered(t *result.Trial, events []timeline.Event, end time.Duration) {
 	const metric = "control_recovery_s"
 	for i, f := range t.Faults {
 		until := time.Duration(1<<63 - 1)
@@ -36,7 +37,13 @@ func (e *execution) unrecovered(t *result.Trial, end time.Duration) {
 		if i > 0 {
 			name = f.Name + "." + metric
 		}
-		e.lacks(t, end, name, "no task was left to run when the next master led")
+		why := "the job ended before another master led"
+		if slices.ContainsFunc(events, func(x timeline.Event) bool {
+			return x.Kind == timeline.MasterElected && x.T >= e.windows[i].T0 && x.T <= end
+		}) {
+			why = "no task was left to run when the next master led"
+		}
+		e.lacks(t, end, name, why)
 	}
 }
 
@@ -64,8 +71,12 @@ func (o *outages) over(at time.Duration) {
 }
 
 // unprotected words for how long what had finished would have been lost with the
-// master of a job that ended at a moment, and why.
+// master of a job, and why; end < 0: the job has not finished.
 func unprotected(events []timeline.Event, end time.Duration) (notes []string) {
+	toEnd := ", until the job's end"
+	if end < 0 {
+		toEnd, end = ", until the end of the trial", lastMoment(events)
+	}
 	seen := map[string]*outages{}
 	var order, commits []string
 	for _, e := range events {
@@ -97,7 +108,7 @@ func unprotected(events []timeline.Event, end time.Duration) (notes []string) {
 		o := seen[detail]
 		until := ""
 		if o.since >= 0 {
-			until = ", until the job's end"
+			until = toEnd
 		}
 		o.over(end)
 		if detail == "end" { // the end is all there is of it
@@ -114,6 +125,14 @@ func unprotected(events []timeline.Event, end time.Duration) (notes []string) {
 		notes = append(notes, often("commits have failed", commits))
 	}
 	return notes
+}
+
+// lastMoment is that of a timeline.
+func lastMoment(events []timeline.Event) (last time.Duration) {
+	for _, e := range events {
+		last = max(last, e.T)
+	}
+	return last
 }
 
 // unwritten says what the detail of an UNPROTECTED means.

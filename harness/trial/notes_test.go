@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +17,7 @@ import (
 //
 // Fails if a time that nobody ends does not reach to the end of the job, if one that a
 // new master has ended does, if several count as one that lasts, or if different
-// things that fail are one.
+// things that fail are one, or if one of a job that did not finish lasts no time.
 func TestUnprotected(t *testing.T) {
 	at := func(ms time.Duration, e timeline.Event, detail string) timeline.Event {
 		e.T, e.Detail = ms*time.Millisecond, detail
@@ -46,6 +48,45 @@ func TestUnprotected(t *testing.T) {
 	} {
 		if got := unprotected(c.events, 10*time.Second); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+	cancelled := []timeline.Event{off(1000, "events"), at(4500, timeline.Task(timeline.TaskState, "sum", 0, 1), "")}
+	want := []string{"the log could not be written for 3.5 s, until the end of the trial: input/output error"}
+	if got := unprotected(cancelled, -1); !slices.Equal(got, want) {
+		t.Errorf("of a job that did not finish: %q", got)
+	}
+}
+
+// Why there is no control recovery.
+//
+// Fails if a master of another window, or one that came after the end of the job, counts
+// as one that led.
+func TestUnrecovered(t *testing.T) {
+	elected := func(ms time.Duration) timeline.Event {
+		e := timeline.Of(timeline.MasterElected)
+		e.T = ms * time.Millisecond
+		return e
+	}
+	const led, nobody = "no task was left to run when the next master led", "the job ended before another master led"
+	for name, c := range map[string]struct {
+		events []timeline.Event
+		end    time.Duration
+		want   map[string]string
+	}{
+		"led":             {[]timeline.Event{elected(10), elected(2500)}, 3000, map[string]string{"again.control_recovery_s": led}},
+		"nobody":          {[]timeline.Event{elected(10), elected(1500)}, 3000, map[string]string{"again.control_recovery_s": nobody}},
+		"after the end":   {[]timeline.Event{elected(10), elected(3500)}, 3000, map[string]string{"again.control_recovery_s": nobody}},
+		"the first fault": {[]timeline.Event{elected(10), elected(1500)}, 1800, map[string]string{"control_recovery_s": led}},
+		"not finished":    {[]timeline.Event{elected(10), elected(2500)}, -1, nil},
+	} {
+		end := c.end
+		if end > 0 {
+			end *= time.Millisecond
+		}
+		e := &execution{Execution: Execution{Log: timeline.New(), Stderr: io.Discard}, windows: []Window{{Name: "kill", Kind: killMaster, T0: time.Second}, {Name: "again", Kind: killMaster, T0: 2 * time.Second}}}
+		tr := &result.Trial{Faults: []result.Fault{{Name: "kill", Kind: killMaster}, {Name: "again", Kind: killMaster}}}
+		if e.unrecovered(tr, c.events, end); !maps.Equal(tr.Absent, c.want) {
+			t.Errorf("%s: %q", name, tr.Absent)
 		}
 	}
 }
