@@ -92,7 +92,8 @@ type Workload struct {
 	// ScenarioAxes are the axes, by their names in flags, that change the scenario
 	// and not the job: cells that differ in nothing else run the same job.
 	ScenarioAxes []string `json:"scenario_axes,omitempty"`
-	// Expected lists the metrics that every trial that is ok must have.
+	// Expected lists the metrics that every trial that is ok must have, or say in Absent
+	// why not. Of the primary metric each cell must have a sample all the same.
 	Expected []string `json:"expected,omitempty"`
 	// Thresholds holds the absolute limits, by the cells they are for.
 	Thresholds map[string][]string `json:"thresholds,omitempty"`
