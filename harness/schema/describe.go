@@ -51,7 +51,7 @@ var descriptions = map[string]string{
 	"Workload.Text":         "the file, byte for byte",
 	"Workload.Mode":         "batch; absent: streaming",
 	"Workload.ScenarioAxes": "axes, by their names in flags, that change the scenario and not the job",
-	"Workload.Expected":     "metrics that every trial that is ok must have",
+	"Workload.Expected":     "metrics that every trial that is ok must have, or say in absent why not; of the primary one each cell must have a sample all the same",
 	"Workload.Thresholds":   "absolute limits, by the cells that they are for",
 	"Workload.Inert":        "groups of cells that the options' own rules make alike",
 
