@@ -17,12 +17,29 @@ type attempt struct {
 	next     time.Duration // when its task was deployed again after it had finished; negative: never
 	records  int64         // consumed; of a source: emitted
 	bytes    int64         // written
+	// lost is when each of its outputs was lost, by name, that has not come back.
+	lost map[string]time.Duration
 	// gone is when its work stopped to count, because the task ran again: at the
-	// fault before that, else when it was deployed. Negative: it counts.
+	// fault before its first output was lost, or before it was deployed if none was;
+	// without such a fault then. Negative: it counts.
 	gone time.Duration
 }
 
 func (a *attempt) finished() bool { return a.to >= 0 }
+
+// replaced notes that the task was deployed again, after some faults.
+func (a *attempt) replaced(t time.Duration, faults []time.Duration) {
+	a.next, a.gone = t, t
+	for _, lost := range a.lost {
+		a.gone = min(a.gone, lost)
+	}
+	until := a.gone
+	for _, t0 := range faults {
+		if t0 >= a.to && t0 <= until {
+			a.gone = t0
+		}
+	}
+}
 
 // counts tells whether the work is done, and still there, at a moment. What
 // a fault at that moment takes along still is.
@@ -57,10 +74,22 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 	done := map[taskKey][]*attempt{}
 	for _, e := range events {
 		l.last = max(l.last, e.T)
+		k := taskKey{e.Vertex, e.Subtask}
+		switch {
+		case e.Kind == timeline.PartitionLost:
+			for _, a := range done[k] {
+				if _, twice := a.lost[e.Detail]; !twice { // the next master misses it, too
+					a.lost[e.Detail] = e.T
+				}
+			}
+		case e.Kind == timeline.PartitionKept && e.Reason == "":
+			for _, a := range done[k] {
+				delete(a.lost, e.Detail)
+			}
+		}
 		if e.Kind != timeline.TaskState {
 			continue
 		}
-		k := taskKey{e.Vertex, e.Subtask}
 		n := attemptName{k, e.Attempt}
 		a := running[n]
 		if a == nil && failed[n] != nil && (e.State == "RUNNING" || e.State == "FINISHED") {
@@ -74,16 +103,11 @@ func newLedger(events []timeline.Event, faults []time.Duration) *ledger {
 			if a != nil {
 				break // a new master goes on with it
 			}
-			a = &attempt{task: k, from: e.T, to: -1, broken: -1, next: -1, gone: -1}
+			a = &attempt{task: k, from: e.T, to: -1, broken: -1, next: -1, gone: -1, lost: map[string]time.Duration{}}
 			running[n] = a
 			l.attempts = append(l.attempts, a)
 			for _, old := range done[k] {
-				old.gone, old.next = e.T, e.T
-				for _, t0 := range faults {
-					if t0 >= old.to && t0 <= e.T {
-						old.gone = t0
-					}
-				}
+				old.replaced(e.T, faults)
 			}
 			done[k] = nil
 		case "FINISHED":

@@ -25,8 +25,10 @@ import (
 // Fails, in batch, if the last words of a dying master end the time until somebody
 // knows, if a worker that misses an earlier master does (missed), if the end of a
 // process comes before what workers say, if a master that did nothing began anew
-// (way), if the states of a master that comes tell of another fault, if an attempt runs that had finished (over), or if any condition of what had
-// to run again (forced) is left out.
+// (way), if the states of a master that comes tell of another fault, if an attempt runs that had finished (over), if any condition of what had
+// to run again (forced) is left out, or if a later fault is charged with what was
+// lost before it: if the ledger leaves out partition-lost or partition-kept, takes the
+// last loss for the first or what is too late for kept, or forgets which output it was.
 func TestMeasure(t *testing.T) {
 	datadriven.Walk(t, "testdata/measure", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
