@@ -36,9 +36,10 @@ const certainly = 100 * time.Millisecond
 type reached struct {
 	share float64 // 0: nothing that is known
 	step  string
-	at    *node // of the share
+	of    *section // of the step
+	at    *node    // of the share
 	path  string
-	fault string // the last step that took nothing back, if any
+	fault string // the first step since then, which took nothing back, if any
 }
 
 // checkSteps checks the scenario against the job and against itself: vertices,
@@ -75,17 +76,27 @@ func (d *decoder) checkWait(now *scene, step Step, s *section) {
 	}
 	at, path, before := n.get("progress"), s.full("wait")+".progress", now.progress
 	if before.share > 0 && w.ProgressTo <= before.share && slices.Equal(others, []string{"progress"}) {
-		p := at.at.problem(path, at.show(), fmt.Sprintf("waits for nothing: %s has waited for %v, and progress only grows", before.step, before.share), fmt.Sprintf("name a share above %v, or remove the step", before.share))
-		if before.fault == "" {
-			d.r.add(p)
-			return
-		}
-		p.Message = fmt.Sprintf("most likely waits for nothing: %s has waited for %v, and %s takes no work back while job recovery is on", before.step, before.share, before.fault)
-		d.r.warn(p)
+		d.warnOver(at, path, s, before)
 	}
 	if w.Progress > before.share {
-		now.progress = reached{share: w.Progress, step: step.called(), at: at, path: path}
+		now.progress = reached{share: w.Progress, step: step.called(), of: s, at: at, path: path}
 	}
+}
+
+// warnOver tells of a wait for a share that has been reached: it is over at once.
+func (d *decoder) warnOver(at *node, path string, s *section, before reached) {
+	message, hint := fmt.Sprintf("waits for nothing: %s has waited for %v", before.step, before.share), "remove the step"
+	if before.share < 1 {
+		hint = fmt.Sprintf("name a share above %v, or remove the step", before.share)
+	}
+	if before.of == s {
+		message, hint = fmt.Sprintf("waits for nothing when it is repeated: %v has been reached by then", before.share), "write the rounds out, each with a share of its own"
+	}
+	why := "progress only grows"
+	if before.fault != "" {
+		message, why = "most likely "+message, before.fault+" takes no work back while job recovery is on"
+	}
+	d.r.warn(at.at.problem(path, at.show(), message+", and "+why, hint))
 }
 
 func (d *decoder) checkDo(now *scene, step Step, s *section) {
@@ -111,10 +122,12 @@ func (d *decoder) checkDo(now *scene, step Step, s *section) {
 	}
 	now.recovers, now.settled = true, false
 	if p := &now.progress; p.share == 1 {
-		d.r.add(p.at.at.problem(p.path, p.at.show(), fmt.Sprintf("comes when all is consumed and the job ends: %s would come too late", step.called()), "name a share below 1, such as 0.95"))
+		d.r.warn(p.at.at.problem(p.path, p.at.show(), fmt.Sprintf("comes when all is consumed and the job ends: %s may come too late", step.called()), "name a share below 1, such as 0.95"))
 		*p = reached{}
 	} else if p.share > 0 {
-		p.fault = step.called()
+		if p.fault == "" { // one is enough, and of a step that is repeated the first
+			p.fault = step.called()
+		}
 		if o.Kind != "kill-jobmanager" || !options.BatchJobRecovery.Get(d.w.Options) || options.BatchRecoveryMode.Get(d.w.Options) != "hardened" {
 			*p = reached{}
 		}
