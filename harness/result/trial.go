@@ -14,7 +14,8 @@ const (
 	Misconfigured      Outcome = "misconfigured"
 	Unsupported        Outcome = "unsupported"
 	TrialInterrupted   Outcome = "interrupted"
-	StartFault                 = "start" // name of the entry in Faults for a start from a checkpoint
+	StartFault                 = "start"           // name of the entry in Faults for a start from a checkpoint
+	KillMaster                 = "kill-jobmanager" // kind of the fault that takes the master away
 	RecoveryUpstream           = "upstream"
 	RecoveryDownstream         = "downstream"
 	RecoveryDuring             = "during"

@@ -41,9 +41,6 @@ func Measure(events []timeline.Event, windows []Window) []result.Fault {
 	return out
 }
 
-// killMaster is the fault after which there is no master to know of it.
-const killMaster = "kill-jobmanager"
-
 // masterLost tells whether a worker has lost its master, or the supervisor one.
 func masterLost(e timeline.Event) bool {
 	return e.Kind == timeline.JobState && e.State == timeline.Suspended
@@ -86,7 +83,7 @@ func (m *measurement) detect() {
 	for _, e := range m.events {
 		known := false
 		switch {
-		case m.window.Kind == killMaster: // the dying master's last words
+		case m.window.Kind == result.KillMaster: // the dying master's last words
 		case e.Kind == timeline.WorkerLost, e.Kind == timeline.PartitionLost:
 			known = true
 		case e.Kind == timeline.TaskState:
@@ -101,7 +98,7 @@ func (m *measurement) detect() {
 			return
 		}
 	}
-	if m.window.Kind == killMaster {
+	if m.window.Kind == result.KillMaster {
 		if e, ok := m.missed(); ok {
 			m.notice(e)
 		}

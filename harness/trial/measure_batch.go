@@ -51,7 +51,7 @@ type batchMeasurement struct {
 func (m *batchMeasurement) measure() {
 	m.detect()
 	base, known := m.control()
-	if !known && m.window.Kind != killMaster {
+	if !known && m.window.Kind != result.KillMaster {
 		base, known = m.noticed()
 		known = known && !m.open()
 	}
@@ -112,7 +112,7 @@ func (m *batchMeasurement) first(from time.Duration, is func(timeline.Event) boo
 // nobody noticed the loss before the next master led, the time until then is not
 // parted.
 func (m *batchMeasurement) control() (running time.Duration, ok bool) {
-	if m.window.Kind != killMaster {
+	if m.window.Kind != result.KillMaster {
 		return 0, false
 	}
 	elected, ok := m.elected()
@@ -222,7 +222,7 @@ func (m *batchMeasurement) again() {
 	}
 	m.metrics["reexecuted_fraction"] = all / total
 	m.metrics["avoidable_reexecuted_fraction"] = avoidable / total
-	if m.window.Kind == killMaster && m.logged {
+	if m.window.Kind == result.KillMaster && m.logged {
 		m.metrics["durability_gap_tasks"] = float64(unknown)
 	}
 }

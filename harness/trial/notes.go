@@ -30,7 +30,7 @@ func (e *execution) unrecovered(t *result.Trial, events []timeline.Event, end ti
 		if i+1 < len(e.windows) {
 			until = e.windows[i+1].T0
 		}
-		if _, ok := f.Metrics[metric]; ok || f.Kind != killMaster || end < e.windows[i].T0 || end >= until {
+		if _, ok := f.Metrics[metric]; ok || f.Kind != result.KillMaster || end < e.windows[i].T0 || end >= until {
 			continue
 		}
 		name := metric

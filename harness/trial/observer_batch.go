@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"benchrun/harness/result"
 	"benchrun/runtime/timeline"
 )
 
@@ -18,7 +19,7 @@ type batchObserver struct {
 
 // fault begins a new window.
 func (b *batchObserver) fault(kind string, mustBack bool) {
-	b.killed = kind == killMaster
+	b.killed = kind == result.KillMaster
 	b.noticed, b.ran, b.ended = !mustBack, false, false
 }
 

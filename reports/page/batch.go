@@ -18,9 +18,6 @@ var batchMetrics = []string{
 	"durability_gap_tasks", "wasted_bytes", "leftover_bytes", "event_log_bytes", "recording_overhead",
 }
 
-// killMaster is the fault that takes the master away.
-const killMaster = "kill-jobmanager"
-
 // recoveryPhases are the parts of control_recovery_s, in their order.
 var recoveryPhases = []string{"detect_s", "recovery_elect_s", "recovery_replay_s", "recovery_wait_s", "recovery_schedule_s"}
 

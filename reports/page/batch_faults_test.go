@@ -150,7 +150,7 @@ func TestUsefulWorkThatIsToldAgain(t *testing.T) {
 // again is said of the loss of a master.
 func TestMasterLostTwice(t *testing.T) {
 	w := twoFaults(t, nil, true, func(x *result.Trial) {
-		x.Faults[0].Kind, x.Faults[0].Name = killMaster, "first"
+		x.Faults[0].Kind, x.Faults[0].Name = result.KillMaster, "first"
 		x.Faults = append(x.Faults, result.Fault{Name: "lose", Kind: "kill-worker", T0Us: 4_000_000, Metrics: map[string]float64{"avoidable_reexecuted_fraction": 0.5}})
 	})
 	for _, want := range []string{

@@ -23,7 +23,7 @@ func lostMasters(t *testing.T, times int) *workloadView {
 		makespan := map[bool]float64{false: 8, true: 4}[j]
 		x := result.Trial{Trial: c.Cell, Workload: "w", Cell: c.Cell, Flags: c.Flags, Build: "this", Outcome: result.OK, Metrics: map[string]float64{"makespan_s": makespan}}
 		for k := range times {
-			x.Faults = append(x.Faults, result.Fault{Name: fmt.Sprintf("kill-%d", k+1), Kind: killMaster, Metrics: map[string]float64{
+			x.Faults = append(x.Faults, result.Fault{Name: fmt.Sprintf("kill-%d", k+1), Kind: result.KillMaster, Metrics: map[string]float64{
 				"control_recovery_s": 0.5, "reexecuted_fraction": 1.25, "avoidable_reexecuted_fraction": 1.25,
 			}})
 		}

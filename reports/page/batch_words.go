@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"benchrun/harness/result"
 	"benchrun/reports/chart"
 	"benchrun/reports/stats"
 	"benchrun/reports/verdict"
@@ -55,7 +56,7 @@ func (w *workloadView) gain() bool {
 		}
 		with, without, saved = append(with, *a), append(without, *b), append(saved, 1 - *a / *b)
 		for _, f := range w.faults {
-			if f.kind == killMaster && w.befell(i, f.name) {
+			if f.kind == result.KillMaster && w.befell(i, f.name) {
 				losses[f.name] = true
 			}
 			if v := w.median(i, f.prefix+"control_recovery_s"); v != nil {

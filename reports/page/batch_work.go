@@ -22,9 +22,9 @@ func progress(s *story) (p chart.Progress, to float64) {
 	for i, f := range s.trial.Faults {
 		if d, ok := f.Metrics["control_recovery_s"]; ok {
 			p.Outages = append(p.Outages, chart.Outage{From: at(f.T0Us), To: at(f.T0Us) + d})
-		} else if d, ok := f.Metrics["time_to_parity_s"]; ok && f.Kind == killMaster { // no task was left to run
+		} else if d, ok := f.Metrics["time_to_parity_s"]; ok && f.Kind == result.KillMaster { // no task was left to run
 			p.Outages = append(p.Outages, chart.Outage{From: at(f.T0Us), To: at(f.T0Us) + d})
-		} else if f.Kind == killMaster && i+1 < len(s.trial.Faults) { // the next fault came before a task ran
+		} else if f.Kind == result.KillMaster && i+1 < len(s.trial.Faults) { // the next fault came before a task ran
 			p.Outages = append(p.Outages, chart.Outage{From: at(f.T0Us), To: at(s.trial.Faults[i+1].T0Us)})
 		}
 	}

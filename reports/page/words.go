@@ -50,7 +50,7 @@ var nouns = map[string]string{
 	"fail-task":       "the failure of a task",
 	"kill-worker":     "the loss of a worker",
 	"freeze-worker":   "the freezing of a worker",
-	killMaster:        "the loss of the master",
+	result.KillMaster: "the loss of the master",
 	"fail-storage":    "the failure of the storage",
 	"drop-partition":  "the loss of a partition",
 	"upgrade":         "the upgrade",

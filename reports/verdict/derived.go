@@ -145,7 +145,7 @@ func efficiency(on, off, ideal *Column) (values []float64) {
 // led, or died before it did. Not known: another fault came between.
 func outage(t *result.Trial) (sum float64, known bool) {
 	for i, f := range t.Faults {
-		if f.Kind != killMaster {
+		if f.Kind != result.KillMaster {
 			continue
 		}
 		elect, led := f.Metrics["recovery_elect_s"]
@@ -155,7 +155,7 @@ func outage(t *result.Trial) (sum float64, known bool) {
 			sum += f.Metrics["detect_s"] + elect
 		case ran: // nobody noticed the loss before the next one led
 			sum += control - f.Metrics["recovery_replay_s"] - f.Metrics["recovery_wait_s"] - f.Metrics["recovery_schedule_s"]
-		case i+1 < len(t.Faults) && t.Faults[i+1].Kind == killMaster:
+		case i+1 < len(t.Faults) && t.Faults[i+1].Kind == result.KillMaster:
 			sum += float64(t.Faults[i+1].T0Us-f.T0Us) / 1e6
 		default:
 			return 0, false
@@ -163,8 +163,6 @@ func outage(t *result.Trial) (sum float64, known bool) {
 	}
 	return sum, true
 }
-
-const killMaster = "kill-jobmanager"
 
 // derived are the medians of what Derive finds, as summary.json has them.
 func derived(w *result.Workload, columns []Column) map[string]map[string]float64 {
