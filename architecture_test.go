@@ -92,6 +92,7 @@ var rooms = map[string]string{
 	"github.com/chromedp/":              "tests only",
 	"github.com/santhosh-tekuri/":       "tests only",
 	"golang.org/x/perf/":                "tests only",
+	"golang.org/x/sys/":                 "tests only",
 }
 
 // deciders are state machines: an event in, effects out.

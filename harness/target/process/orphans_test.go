@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"benchrun/harness/target"
 	"benchrun/harness/target/embedded"
 	"benchrun/harness/target/process"
@@ -160,18 +162,17 @@ func awaitGone(t *testing.T, pid int) {
 		}
 		return
 	}
-	syscall.SetNonblock(fd, true) // so that there can be a deadline
-	f := os.NewFile(uintptr(fd), "process")
-	defer f.Close()
-	ended, err := false, f.SetReadDeadline(time.Now().Add(10*time.Second))
-	c, cerr := f.SyscallConn()
-	if err := errors.Join(err, cerr); err != nil {
-		t.Fatal(err)
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	defer unix.Close(fd)
+	n := 0
+	for deadline := time.Now().Add(10 * time.Second); n == 0 && time.Now().Before(deadline); {
+		if n, err = unix.Poll(fds, int(time.Until(deadline).Milliseconds())+1); err != nil && err != unix.EINTR {
+			t.Fatalf("process %d: %v", pid, err)
+		}
+		n = max(n, 0)
 	}
-	looked := false
-	err = c.Read(func(uintptr) bool { ended, looked = looked, true; return ended })
-	if err != nil || !ended {
+	if n == 0 {
 		syscall.Kill(pid, syscall.SIGKILL)
-		t.Errorf("process %d is still there: %v", pid, err)
+		t.Errorf("process %d is still there", pid)
 	}
 }
