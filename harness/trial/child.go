@@ -117,7 +117,8 @@ func runRequest(ctx context.Context, r Request, w *messages, hello Hello, stderr
 
 // private gives a trial its own part of every folder that the workload names,
 // so that it meets nothing of the trials before it. Trials of two runs have the same
-// ids: files of a batch job say whose they are, those of a streaming one do not.
+// ids: files of a batch job say whose they are, those of a streaming one, and its
+// checkpoints, do not.
 func private(w *spec.Workload, id, submission string) *spec.Workload {
 	out := *w
 	files := id
@@ -125,7 +126,7 @@ func private(w *spec.Workload, id, submission string) *spec.Workload {
 		files += "-" + submission
 	}
 	if strings.HasPrefix(out.Cluster.Storage, "file://") {
-		out.Cluster.Storage = strings.TrimRight(out.Cluster.Storage, "/") + "/" + id
+		out.Cluster.Storage = strings.TrimRight(out.Cluster.Storage, "/") + "/" + files
 	}
 	out.Vertices = slices.Clone(w.Vertices)
 	for i := range out.Vertices {

@@ -95,7 +95,11 @@ func TestPathsOfTwoRuns(t *testing.T) {
 		w := &spec.Workload{Mode: mode, Vertices: []spec.Vertex{{ID: "out", Operator: "file-sink", Params: spec.Params{Path: "/data"}}}}
 		return private(w, "0001-x", submission).Vertices[0].Params.Path
 	}
+	storage := func(mode, submission string) string {
+		return private(&spec.Workload{Mode: mode, Cluster: spec.Cluster{Storage: "file:///chk/"}}, "0001-x", submission).Cluster.Storage
+	}
 	for got, want := range map[string]string{
+		storage(spec.Streaming, "AAA"): "file:///chk/0001-x-AAA", storage(spec.Batch, "AAA"): "file:///chk/0001-x",
 		path(spec.Streaming, "AAA"): "/data/0001-x-AAA", path(spec.Streaming, "BBB"): "/data/0001-x-BBB",
 		path(spec.Streaming, ""): "/data/0001-x", path(spec.Batch, "AAA"): "/data/0001-x",
 	} {

@@ -81,6 +81,9 @@ func (m *measurement) measure(end time.Duration) {
 // death, that somebody does. That a master is elected is neither.
 func (m *measurement) detect() {
 	for _, e := range m.events {
+		if e.Kind == timeline.JobState && e.State == "FINISHED" {
+			break // whoever goes now is cleared away
+		}
 		known := false
 		switch {
 		case m.window.Kind == result.KillMaster: // the dying master's last words
