@@ -1,8 +1,8 @@
 package master
 
 import (
-	"maps"
 	"errors"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
