@@ -46,7 +46,7 @@ func (c *Processes) KillWorker(i int, replaceAfter time.Duration, struck func())
 		return err
 	}
 	if !c.workers.claim(p) {
-		return fmt.Errorf("kill-worker: %s is being killed already, or has ended", p.name)
+		return fmt.Errorf("%s is being killed already, or has ended", p.name)
 	}
 	p.bequeath(replaceAfter >= 0)
 	if replaceAfter >= 0 {

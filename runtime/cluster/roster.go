@@ -143,7 +143,7 @@ func (c *crew[W]) kill(i int, struck func()) (W, error) {
 		return w, err
 	}
 	if !c.claim(w) {
-		return w, fmt.Errorf("kill-worker: worker %d is being killed already", i)
+		return w, fmt.Errorf("worker %d is being killed already", i)
 	}
 	struck()
 	w.Kill()

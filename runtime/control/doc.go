@@ -28,7 +28,7 @@
 //
 // What operators of a batch job report lies in files (reports.go):
 //
-//	OUTPUT/reports/.VERTEX~SUBTASK~eEPOCHaATTEMPT    gob of []Report, vertex in hex
+//	OUTPUT/reports/RUN/.VERTEX~SUBTASK~eEPOCHaATTEMPT    gob of []Report, vertex in hex
 //
 // A finished attempt writes one; the master takes the dot away when the attempt
 // is committed, and removes the rest when the job is over.

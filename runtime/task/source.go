@@ -109,7 +109,11 @@ func (t *Task) OperatorEvent(payload []byte) error {
 			return fmt.Errorf("vertex %s: event for a source", t.dep.ID.Vertex)
 		}
 		t.requested, t.answered = false, true
+		if len(ev.Splits) > 0 && t.ended && t.dep.Batch != nil {
+			return nil // nobody reads them, and Taken says so
+		}
 		if len(ev.Splits) > 0 {
+			t.taken.Add(int64(len(ev.Splits)))
 			if err := t.reader.AddSplits(ev.Splits); err != nil {
 				return err
 			}
@@ -131,6 +135,11 @@ func (t *Task) OperatorEvent(payload []byte) error {
 	}
 	return nil
 }
+
+// Taken is the number of splits that the reader has got, the first ones of those
+// that were delivered; it has read them all once the task has FINISHED. What comes
+// after the end of its input is not among them. Safe from any goroutine.
+func (t *Task) Taken() int { return int(t.taken.Load()) }
 
 // StopSource lets an unbounded source end where it stands. Safe from any
 // goroutine.

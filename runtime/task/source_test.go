@@ -146,3 +146,32 @@ func TestNoWatermarkBeforeTheAnswer(t *testing.T) {
 		t.Errorf("watermarks %v, want that of the split that came", out.marks)
 	}
 }
+
+// Splits that come behind the end of a batch source are read by nobody, and are not
+// among those that it has taken.
+//
+// Fails if they count, or if those before do not.
+func TestSplitsBehindTheEndAreNotTaken(t *testing.T) {
+	params, err := json.Marshal(source.Params{Records: 4, Splits: 4, Keys: 1, RecordSize: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := source.NewReader(source.Sequence, params, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := &Task{reader: reader, v: &graph.Vertex{}, mail: newMailbox(), dep: Deployment{Batch: &Batch{}}}
+	splits := source.EncodeCoordinatorEvent(source.CoordinatorEvent{Splits: [][]byte{make([]byte, 12), make([]byte, 12)}})
+	deliver := func() {
+		t.Helper()
+		if err := errors.Join(task.OperatorEvent(splits), task.mail.run()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deliver()
+	task.ended = true
+	deliver()
+	if n := task.Taken(); n != 2 {
+		t.Errorf("%d splits are taken", n)
+	}
+}

@@ -73,6 +73,7 @@ type Task struct {
 	finished []shuffle.Finished // batch: what the task leaves
 
 	emitted  atomic.Int64 // records that left the source
+	taken    atomic.Int64 // splits that its reader got
 	consumed atomic.Int64 // records that were read
 	bytesIn  atomic.Int64
 	read     [2]int64     // records, bytes: of the loop, which publishes them now and then

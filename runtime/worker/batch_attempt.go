@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"benchrun/runtime/control"
@@ -282,7 +283,7 @@ func (a *attempt) State(_ task.ID, s task.State, err error) {
 // they are the proof of what came out.
 func (a *attempt) finished(m *control.AttemptState) error {
 	a.mu.Lock()
-	reports, splits := a.reports, a.splits
+	reports, splits := a.reports, slices.Clone(a.splits[:min(a.t.Taken(), len(a.splits))])
 	a.mu.Unlock()
 	if len(reports) > 0 {
 		if err := control.WriteReports(control.ReportsOf(a.w.cfg.OutputDir, a.job.msg.Run), a.id, reports); err != nil {

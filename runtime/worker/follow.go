@@ -57,9 +57,9 @@ func Follow(ctx context.Context, find Leader, again bool, join func(addr string,
 		case r.final(epoch, err):
 			return err
 		case served && again:
-			after = epoch - 1
+			after, r = epoch-1, refusals{}
 		case served:
-			after = epoch
+			after, r = epoch, refusals{}
 		default:
 			pause()
 		}

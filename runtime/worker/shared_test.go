@@ -298,7 +298,7 @@ func TestService(t *testing.T) {
 
 // Outcomes of attempts to join, and after which epochs a master is looked for.
 // Fails if a master that let the worker go is not left behind (or, with again,
-// is), or if refusals are not counted by master.
+// is), or if refusals are not counted by master, or over the whole of its time.
 func TestFollow(t *testing.T) {
 	refused := &control.HandshakeError{Refusal: control.BadSecret}
 	type outcome struct {
@@ -317,6 +317,7 @@ func TestFollow(t *testing.T) {
 		{"the same one again", true, []outcome{{1, true, nil}, {1, true, nil}, {4, true, nil}}, []int64{0, 0, 0, 3}, nil},
 		{"one that cannot be reached", false, []outcome{{1, true, nil}, {2, false, net.ErrClosed}, {2, true, nil}}, []int64{0, 1, 1, 2}, nil},
 		{"one that dies in the handshake", false, []outcome{{1, false, refused}, {1, false, refused}, {2, false, refused}, {2, false, refused}, {2, true, nil}}, []int64{0, 0, 0, 0, 0, 2}, nil},
+		{"one that hangs up now and then", true, []outcome{{1, false, refused}, {1, false, refused}, {1, true, nil}, {1, false, refused}, {1, false, refused}, {4, true, nil}}, []int64{0, 0, 0, 0, 0, 0, 3}, nil},
 		{"one that refuses", false, []outcome{{1, false, refused}, {1, false, refused}, {1, false, refused}}, []int64{0, 0, 0}, refused},
 	} {
 		t.Run(x.name, func(t *testing.T) {

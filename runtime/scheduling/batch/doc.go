@@ -85,7 +85,8 @@
 //	                 attempts that are not known here: they are cancelled or their
 //	                 partitions released. FINISHED carries, for every blocking
 //	                 output, the bytes of all its subpartitions, and for a source
-//	                 the ids of all splits that its subtask was given
+//	                 the ids of all splits that it has read; one that its subtask was
+//	                 given and that is not among them makes the end a failure
 //	PartitionsGone   when a worker misses one that it should have
 //	LogDurable, LogPressure   from Store.Config.Durable and .Pressure
 //	SplitsDiscovered, SplitsAssigned, SplitsReturned   optional: the scheduler then

@@ -165,6 +165,11 @@ func (s *Scheduler) taskChanged(e TaskChanged) {
 	if e.State == scheduling.TaskFinished && !a.canceling {
 		if err := s.checkResult(a, e.Result); err != nil {
 			e.State, e.Err, e.Class = scheduling.TaskFailed, err, FailureFatal
+		} else if err := a.t.unread(e.Result.Splits); err != nil {
+			// It was at its end when another execution was given more: it does not count.
+			e.State, e.Err, e.Class = scheduling.TaskFailed, err, FailureTask
+			s.emit(Cancel{Attempt: a.id, Worker: a.worker})
+			s.release(a.worker, e.Result.of(a.id))
 		}
 	}
 	a.state = e.State

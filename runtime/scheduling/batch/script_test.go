@@ -395,9 +395,9 @@ func (h *script) finish(a arguments) (string, error) {
 			}
 			return "", err
 		}
-		h.w.early = a.has("none")
+		h.w.early, h.w.unread = a.has("none"), a.has("unread")
 		es = append(es, h.w.finish(site, attempt, int64(a.number("bytes", 1)), a.has("untold"))...)
-		h.w.early = false
+		h.w.early, h.w.unread = false, false
 	}
 	return printEffects(es), nil
 }

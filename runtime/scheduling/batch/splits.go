@@ -80,17 +80,31 @@ func (e *UnreadError) Error() string {
 	return fmt.Sprintf("subtask %d of vertex %q has finished without split %q, which it was given", e.Subtask, e.Vertex, e.Split)
 }
 
+// unread tells whether a subtask that has read these splits lacks one.
+func (l *Ledger) unread(subtask int, splits []string) error {
+	for _, s := range l.Of(subtask) {
+		if !slices.Contains(splits, s) {
+			return &UnreadError{l.vertex, s, subtask}
+		}
+	}
+	return nil
+}
+
+// unread tells whether the end of a source task lacks splits that it was given.
+func (t *task) unread(splits []string) error {
+	if !t.v.Source {
+		return nil
+	}
+	return t.v.ledger.unread(t.subtask, splits)
+}
+
 // Finish: a subtask has finished, and these are all splits it has read.
 func (l *Ledger) Finish(subtask int, splits []string) error {
 	if err := l.Assign(subtask, splits); err != nil {
 		return err
 	}
-	if len(l.of[subtask]) > len(splits) {
-		for _, s := range l.Of(subtask) {
-			if !slices.Contains(splits, s) {
-				return &UnreadError{l.vertex, s, subtask}
-			}
-		}
+	if err := l.unread(subtask, splits); err != nil {
+		return err
 	}
 	l.finished[subtask] = true
 	return nil

@@ -48,6 +48,7 @@ type world struct {
 	parallelismOf map[AttemptID]int
 	splitsOf      map[AttemptID][]string
 	early         bool // a source ends before all splits are read
+	unread        bool // the next end of a source task lacks a split
 	errs          []error
 	outcome       error // of the job, when its end was logged
 	pending       []Event
@@ -475,6 +476,10 @@ func (w *world) finish(id Worker, a AttemptID, bytes int64, untold bool) []Effec
 		w.pull(a, true)
 	}
 	r := Result{Records: 1, Splits: slices.Clone(w.splitsOf[a])}
+	if w.unread {
+		w.step(SplitsAssigned{Task: a.TaskID, Splits: r.Splits})
+		r.Splits = r.Splits[1:]
+	}
 	for _, o := range d.Outputs {
 		if o.Pipelined {
 			continue
