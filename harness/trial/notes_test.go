@@ -83,8 +83,8 @@ func TestUnrecovered(t *testing.T) {
 		if end > 0 {
 			end *= time.Millisecond
 		}
-		e := &execution{Execution: Execution{Log: timeline.New(), Stderr: io.Discard}, windows: []Window{{Name: "kill", Kind: killMaster, T0: time.Second}, {Name: "again", Kind: killMaster, T0: 2 * time.Second}}}
-		tr := &result.Trial{Faults: []result.Fault{{Name: "kill", Kind: killMaster}, {Name: "again", Kind: killMaster}}}
+		e := &execution{Execution: Execution{Log: timeline.New(), Stderr: io.Discard}, windows: []Window{{Name: "kill", Kind: result.KillMaster, T0: time.Second}, {Name: "again", Kind: result.KillMaster, T0: 2 * time.Second}}}
+		tr := &result.Trial{Faults: []result.Fault{{Name: "kill", Kind: result.KillMaster}, {Name: "again", Kind: result.KillMaster}}}
 		if e.unrecovered(tr, c.events, end); !maps.Equal(tr.Absent, c.want) {
 			t.Errorf("%s: %q", name, tr.Absent)
 		}

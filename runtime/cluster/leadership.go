@@ -76,10 +76,14 @@ func lead(ctx context.Context, dir string) (*leadership, error) {
 		l.release()
 		return nil, fmt.Errorf("leadership: %w", err)
 	}
-	// What masters that died in the middle of a write have left. It harms nobody, so
-	// neither does one that stays.
-	_ = storage.DropUnfinished(dir, epochFile, leaderFile, submissionFile, resultName)
+	dropUnfinished(dir)
 	return l, nil
+}
+
+// dropUnfinished removes what masters that died in the middle of a write have left.
+// It harms nobody, so neither does one that stays.
+func dropUnfinished(dir string) {
+	_ = storage.DropUnfinished(dir, epochFile, leaderFile, submissionFile, resultName)
 }
 
 // tryLock takes the lock if nobody holds it, on the file that has the name now.

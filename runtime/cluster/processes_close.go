@@ -50,6 +50,7 @@ func (c *Processes) Close() error {
 		for _, p := range workers { // also where another one was to take it over
 			os.RemoveAll(p.dir)
 		}
+		dropUnfinished(c.state) // of a master that was ended before it could lead
 	})
 	return nil
 }
