@@ -72,7 +72,8 @@
 // The end of the last file may be torn: it is cut off at the first record that
 // is not good, unless the header, or a good record behind, says that what was
 // there had been synced. A file without a good header is removed, if it holds no
-// record. Damage anywhere else, and an event that this program cannot decode, is
+// record (a machine that dies in the first write of a file, and keeps its end but not
+// its first page, is refused, too). Damage anywhere else, and an event that this program cannot decode, is
 // refused with its place (DamagedError), as are logs of another job
 // (ForeignError), version (VersionError) or of a newer master (StaleError). What
 // was cut off, bytes and place, is told (Torn). Damage in what was written since

@@ -69,7 +69,7 @@
 // round, before it is confirmed.
 //
 // An attempt of a master before goes on only if what it reads is, by the log, what
-// counts (Batch.current): it may be one that was to be cancelled, or of a worker
+// counts (hardened.adoptable in scheduling/batch): it may be one that was to be cancelled, or of a worker
 // that was taken for dead, whose input has been made anew since. So inventories
 // wait for the replay. Workers that have died are told by whoever supervises them
 // (WorkerGone); else a takeover would wait for them.
